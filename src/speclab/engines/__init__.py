@@ -1,0 +1,1 @@
+"""What serves tokens: real vLLM, any server that is up, or a simulator in virtual time; one seam for all."""

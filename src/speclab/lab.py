@@ -1,0 +1,227 @@
+"""What to run: a lab, its arms, workloads and phases, read from ``labs/`` and validated.
+
+A lab is a folder. ``lab.yml`` holds what all its arms share; every other ``<arm>.yml`` is one configuration, and is at
+the same time the papermill parameter file of ``notebooks/run_arm.ipynb``. This module is the only reader of that folder.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+
+from speclab import paths
+from speclab.errors import UserError
+from speclab.validation import Frozen, read_yaml, validated
+
+WorkloadName = Literal["chat", "completion", "revision"]
+EngineName = Literal["simulated", "endpoint", "vllm"]
+Probability = Annotated[float, Field(ge=0, le=1)]
+ServerFlag = str | int | float | bool | list[int] | dict[str, Any]
+
+BASELINE = "baseline"
+
+
+class Phases(Frozen):
+    """The length of one cell and what is dropped at its two ends, in seconds."""
+
+    length_s: PositiveFloat = 60.0
+    drop_first_s: float = Field(default=5.0, ge=0)
+    drop_last_s: float = Field(default=3.0, ge=0)
+
+    @model_validator(mode="after")
+    def _window_is_left(self) -> Self:
+        if self.drop_first_s + self.drop_last_s >= self.length_s:
+            raise ValueError("length_s must be longer than drop_first_s + drop_last_s")
+        return self
+
+    @property
+    def window_s(self) -> tuple[float, float]:
+        """The measured window's two borders, in seconds after the load's start."""
+        return self.drop_first_s, self.length_s - self.drop_last_s
+
+
+class Sampling(Frozen):
+    """How every arm of a lab samples."""
+
+    temperature: float = Field(default=0.0, ge=0)
+    max_tokens: PositiveInt = 512
+    seed: int = 0
+    ignore_eos: bool = False
+
+
+class Target(Frozen):
+    """The large model that every arm serves."""
+
+    model: str
+    tokens: str
+    """Which stored prompt token counts are this model's (`speclab.prompts.token_counts`)."""
+
+
+class Answers(Frozen):
+    """Length of the simulated answers: lognormal, cut at the lab's ``max_tokens``. An assumption."""
+
+    mean_tokens: PositiveFloat
+    cv: float = Field(ge=0)
+
+
+class SimulatedTarget(Frozen):
+    """What the simulated engine takes the machine and the target to be."""
+
+    device: str
+    shape: str
+    answers: dict[WorkloadName, Answers]
+
+
+class SimulatedDrafter(Frozen):
+    """What the simulated engine takes a drafter to be: its cost, and how often the target agrees."""
+
+    shape: str | None = None
+    """Shape of the drafter's network in `speclab.model.transformers`; its roofline bounds the cost from below."""
+    floor_ms_per_position: float = Field(default=0.0, ge=0)
+    """Time of one draft position that no batch makes shorter (kernel launches), ms."""
+    host_ms_per_step: float = Field(default=0.0, ge=0)
+    """Time that each step pays while this arm runs, drafted or not (look-up, lost overlap), ms."""
+    acceptance: dict[WorkloadName, tuple[Probability, ...]]
+    """Marginal acceptance by draft position: share of drafts whose tokens up to here were all accepted."""
+    coverage: dict[WorkloadName, Probability] = {}
+    """Share of row-steps in which the drafter has a draft at all; 1 where not given."""
+
+    @model_validator(mode="after")
+    def _survival_curves(self) -> Self:
+        for workload, curve in self.acceptance.items():
+            if not curve or any(later > earlier for earlier, later in zip(curve, curve[1:], strict=False)):
+                raise ValueError(
+                    f"acceptance of {workload} must be a falling curve, one value for each draft position "
+                    "(share of drafts accepted up to that position)"
+                )
+        return self
+
+
+class Speculation(Frozen):
+    """vLLM's ``--speculative-config`` of one arm; the keys are vLLM's own."""
+
+    method: Literal["draft_model", "eagle3", "ngram"]
+    num_speculative_tokens: PositiveInt
+    model: str | None = None
+    prompt_lookup_min: PositiveInt | None = None
+    prompt_lookup_max: PositiveInt | None = None
+    draft_tensor_parallel_size: PositiveInt | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        bounds = (self.prompt_lookup_min, self.prompt_lookup_max)
+        if self.method == "ngram":
+            if None in bounds:
+                # vLLM fills one missing bound from the other and 5/5 for both: never leave it to that
+                raise ValueError("ngram needs prompt_lookup_min and prompt_lookup_max, both explicit")
+            if self.model is not None:
+                raise ValueError("ngram takes no model")
+        elif self.model is None:
+            raise ValueError(f"{self.method} needs a model")
+        elif bounds != (None, None):
+            raise ValueError(f"{self.method} takes no prompt_lookup bounds")
+        return self
+
+    def as_vllm(self) -> dict[str, Any]:
+        """Return the JSON object that ``vllm serve --speculative-config`` takes."""
+        return self.model_dump(exclude_none=True)
+
+
+class Arm(Frozen):
+    """One configuration of a lab; the keys are the parameters of ``notebooks/run_arm.ipynb``."""
+
+    lab: str
+    arm: str
+    label: str
+    speculation: Speculation | None = None
+    server: dict[str, ServerFlag] = {}
+    """Flags of ``vllm serve`` that differ from the lab's, without the leading dashes."""
+    simulated: SimulatedDrafter | None = None
+
+    @property
+    def k(self) -> int:
+        """Draft tokens asked for at each step; 0 for the baseline."""
+        return self.speculation.num_speculative_tokens if self.speculation else 0
+
+
+class Lab(Frozen):
+    """What all arms of one lab share."""
+
+    title: str
+    question: str
+    target: Target
+    engine: EngineName = "simulated"
+    """The engine that runs this lab unless another is named."""
+    arms: tuple[str, ...] = Field(min_length=1)
+    workloads: tuple[WorkloadName, ...] = Field(min_length=1)
+    concurrencies: tuple[PositiveInt, ...] = Field(min_length=1)
+    repeats: PositiveInt = 1
+    phases: Phases = Phases()
+    sampling: Sampling = Sampling()
+    server: dict[str, ServerFlag] = {}
+    """Flags of ``vllm serve`` that every arm gets, without the leading dashes."""
+    environment: dict[str, str] = {}
+    """Environment variables that the server of every arm gets."""
+    simulated: SimulatedTarget | None = None
+    name: str
+    """The folder's name; not written in ``lab.yml``."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if list(self.concurrencies) != sorted(set(self.concurrencies)):
+            raise ValueError("concurrencies must rise, without repeats")
+        if len(set(self.arms)) != len(self.arms):
+            raise ValueError("arms holds a name twice")
+        return self
+
+    def arm(self, name: str) -> Arm:
+        """Return one arm, read from its file.
+
+        Raises
+        ------
+        UserError
+            The lab has no such arm, or the arm's file holds a mistake.
+        """
+        if name not in self.arms:
+            raise UserError(f"unknown arm {name!r}", f"the arms of {self.name}: {', '.join(self.arms)}",
+                            file=_folder(self.name) / "lab.yml", key="arms")  # fmt: skip
+        file = _folder(self.name) / f"{name}.yml"
+        arm = read_arm(file)
+        if (arm.lab, arm.arm) != (self.name, name):
+            raise UserError(f"says lab {arm.lab!r}, arm {arm.arm!r}",
+                            f"the path says lab {self.name!r}, arm {name!r}; make them agree", file=file)  # fmt: skip
+        return arm
+
+    def server_flags(self, arm: Arm) -> dict[str, ServerFlag]:
+        """Return the flags of ``vllm serve`` for one arm: the lab's, overridden by the arm's."""
+        return {**self.server, **arm.server}
+
+
+def names() -> list[str]:
+    """Return the names of the labs in this checkout."""
+    return sorted(file.parent.name for file in paths.labs().glob("*/lab.yml"))
+
+
+def load(name: str) -> Lab:
+    """Return a lab by name.
+
+    Raises
+    ------
+    UserError
+        There is no such lab, or its file holds a mistake (the file, the key, what was found and what would do).
+    """
+    file = _folder(name) / "lab.yml"
+    if not file.exists():
+        raise UserError(f"unknown lab {name!r}", f"the labs here: {', '.join(names())}", file=paths.labs())
+    return validated(Lab, {**read_yaml(file), "name": name}, file)
+
+
+def read_arm(file: Path) -> Arm:
+    """Return the arm that a file describes."""
+    return validated(Arm, read_yaml(file), file)
+
+
+def _folder(lab: str) -> Path:
+    return paths.labs() / lab

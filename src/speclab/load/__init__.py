@@ -1,0 +1,1 @@
+"""Who is in flight when: the closed loop that drives any engine."""

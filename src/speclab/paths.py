@@ -1,0 +1,42 @@
+"""Where the checkout's folders are, whatever the working directory is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def root() -> Path:
+    """Return the checkout: ``$SPECLAB_ROOT`` if set, else the folder this (editable) package stands in."""
+    return Path(os.environ.get("SPECLAB_ROOT", Path(__file__).parents[2]))
+
+
+def labs() -> Path:
+    """Return the folder of the labs, one folder each."""
+    return root() / "labs"
+
+
+def runs() -> Path:
+    """Return the folder of the recorded cells, ``<engine>-<device>/<lab>/<arm>/<cell>``."""
+    return root() / "data" / "runs"
+
+
+def derived() -> Path:
+    """Return the folder of the tables derived from records, ``<lab>/<engine>-<device>/<arm>.*.csv``."""
+    return root() / "data" / "derived"
+
+
+def published() -> Path:
+    """Return the folder of figures that other people published, each with its source."""
+    return root() / "data" / "published"
+
+
+def book() -> Path:
+    """Return the folder of the book's pages, executed notebooks and figures."""
+    return root() / "book"
+
+
+def shown(path: Path) -> str:
+    """Return a path as a reader sees it: relative to the checkout where it lies inside."""
+    path = path.resolve()
+    return str(path.relative_to(root().resolve())) if path.is_relative_to(root().resolve()) else str(path)

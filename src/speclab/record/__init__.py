@@ -1,0 +1,1 @@
+"""What happened in one cell: its shape, how it is kept, and where it came from."""

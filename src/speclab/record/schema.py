@@ -1,0 +1,128 @@
+"""The shape of a recorded cell, the same from every engine.
+
+A cell is a folder with ``cell.json`` (a `CellRecord`) and ``requests.parquet`` (a row for each request, `REQUEST_COLUMNS`).
+Times are seconds after the load's start, event offsets are whole microseconds after the request's start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from speclab.engines.base import EngineIdentity, FailureClass, Reading
+from speclab.lab import (
+    EngineName,
+    Phases,
+    Sampling,
+    ServerFlag,
+    SimulatedDrafter,
+    SimulatedTarget,
+    Speculation,
+    WorkloadName,
+)
+from speclab.validation import Frozen
+
+SCHEMA_VERSION = 1
+
+Status = Literal["ok", "failed"]
+
+REQUEST_COLUMNS = pa.schema(
+    [
+        pa.field("request", pa.int32(), nullable=False),  # order of sending within the cell
+        pa.field("prompt_id", pa.string(), nullable=False),
+        pa.field("warm_up", pa.bool_(), nullable=False),  # a prompt that only the warm-up uses
+        pa.field("prompt_tokens", pa.int32()),
+        pa.field("output_tokens", pa.int32()),  # the server's usage; null where the answer did not end
+        pa.field("start_s", pa.float64(), nullable=False),
+        pa.field("end_s", pa.float64()),  # null: still in flight when the cell ended
+        pa.field("event_us", pa.list_(pa.int32()), nullable=False),  # after start_s
+        pa.field("event_tokens", pa.list_(pa.int16()), nullable=False),
+        pa.field("finish_reason", pa.string()),
+        pa.field("error", pa.string()),
+        pa.field("text", pa.string()),
+    ]
+)
+
+
+class Asked(Frozen):
+    """Everything that decides what a cell measures; its hash names the cell's content."""
+
+    lab: str
+    arm: str
+    workload: WorkloadName
+    concurrency: int
+    repeat: int
+    engine: EngineName
+    device: str
+    target: str
+    phases: Phases
+    sampling: Sampling
+    speculation: Speculation | None
+    server: dict[str, ServerFlag]
+    environment: dict[str, str]
+    simulated_target: SimulatedTarget | None = None
+    simulated_drafter: SimulatedDrafter | None = None
+    prompts_sha256: str
+    code_version: int
+    """Raised by hand when the same request would now be measured or simulated differently."""
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the whole request; a finished cell with the same hash is not run again."""
+        canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    @property
+    def cell(self) -> str:
+        """Name of the cell's folder."""
+        return f"{self.workload}-c{self.concurrency:03d}-r{self.repeat}"
+
+
+class Failure(Frozen):
+    """Why a cell has no result."""
+
+    kind: FailureClass
+    reason: str
+    log_tail: str = ""
+
+
+class ClientLag(Frozen):
+    """How late this client's event loop ran its timers, ms."""
+
+    mean_ms: float
+    p99_ms: float
+    max_ms: float
+
+
+class Provenance(Frozen):
+    """Where and with what a cell was made."""
+
+    identity: EngineIdentity
+    started_at: str
+    ended_at: str
+    git_revision: str | None
+    python: str
+    platform: str
+    cpu: str
+    packages: dict[str, str]
+    command: list[str] | None = None
+    """The server's command line, where this project started it."""
+    extra: dict[str, Any] = {}
+
+
+class CellRecord(Frozen):
+    """One cell: what was asked, and what happened."""
+
+    schema_version: int = SCHEMA_VERSION
+    asked: Asked
+    asked_sha256: str
+    status: Status
+    failure: Failure | None = None
+    window_s: tuple[float, float]
+    readings: tuple[Reading, ...] = ()
+    """At the window's first border, about each second inside it, and at its last border."""
+    client_lag: ClientLag | None = None
+    provenance: Provenance
