@@ -1,11 +1,12 @@
 """What to run: a lab, its arms, workloads and phases, read from ``labs/`` and validated.
 
 A lab is a folder. ``lab.yml`` holds what all its arms share; every other ``<arm>.yml`` is one configuration, and is at
-the same time the papermill parameter file of ``notebooks/run_arm.ipynb``. This module is the only reader of that folder.
+the same time the papermill parameter file of ``notebooks/run_arm.ipynb``. Only this module reads that folder.
 """
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -91,7 +92,7 @@ class SimulatedDrafter(Frozen):
     @model_validator(mode="after")
     def _survival_curves(self) -> Self:
         for workload, curve in self.acceptance.items():
-            if not curve or any(later > earlier for earlier, later in zip(curve, curve[1:], strict=False)):
+            if not curve or any(later > earlier for earlier, later in itertools.pairwise(curve)):
                 raise ValueError(
                     f"acceptance of {workload} must be a falling curve, one value for each draft position "
                     "(share of drafts accepted up to that position)"

@@ -1,8 +1,8 @@
 """The seam between the load and whatever serves tokens.
 
-The load hands an engine an `Answer` to fill and waits; the engine appends to it as tokens arrive, so an answer that is cut off
-(the cell ends, the server dies) keeps what it had. Times are those of the running event loop (`asyncio` loop time, seconds):
-real for a server, virtual for the simulator, and the load cannot tell which.
+The load hands an engine an `Answer` to fill and waits; the engine appends to it as tokens arrive, so an answer that is
+cut off (the cell ends, the server dies) keeps what it had. Times are those of the running event loop (`asyncio` loop
+time, seconds): real for a server, virtual for the simulator, and the load cannot tell which.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Reading(Frozen):
 class Answer:
     """What one request has given so far.
 
-    One event is one delivery of tokens; on a server that streams each step at once it is one step of this row, and holds
-    1..k+1 tokens.
+    One event is one delivery of tokens; on a server that streams each step at once it is one step of this row, and
+    holds 1..k+1 tokens.
     """
 
     prompt: Prompt
@@ -126,3 +126,5 @@ class Opening:
 
     loop_factory: Callable[[], asyncio.AbstractEventLoop]
     engine: Callable[[], AbstractAsyncContextManager[Engine]]
+    command: list[str] | None = None
+    """The server's command line, where this project starts it; part of the provenance."""

@@ -1,8 +1,8 @@
 """The closed loop: a fixed number of requests in flight, from the first moment to the last.
 
 Each slot sends one warm-up prompt, then takes the next measured prompt whenever its answer ends. Nothing drains in
-between: the window opens and closes while all slots are full, and answers that are still being written when the cell ends keep
-the tokens that had arrived.
+between: the window opens and closes while all slots are full, and answers that are still being written when the cell
+ends keep the tokens that had arrived.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ class Cell:
     record : CellRecord
         What was asked, and what happened.
     requests : pd.DataFrame
-        A row for each request, columns as in `speclab.record.schema.REQUEST_COLUMNS`; the two event columns hold one NumPy array
-        for each row (int32 microseconds after ``start_s``, int16 tokens).
+        A row for each request, columns as in `speclab.record.schema.REQUEST_COLUMNS`; the two event columns hold one
+        NumPy array for each row (int32 microseconds after ``start_s``, int16 tokens).
     """
 
     record: CellRecord

@@ -1,7 +1,7 @@
 """The shape of a recorded cell, the same from every engine.
 
-A cell is a folder with ``cell.json`` (a `CellRecord`) and ``requests.parquet`` (a row for each request, `REQUEST_COLUMNS`).
-Times are seconds after the load's start, event offsets are whole microseconds after the request's start.
+A cell is a folder with ``cell.json`` (a `CellRecord`) and ``requests.parquet`` (a row for each request,
+`REQUEST_COLUMNS`). Times are seconds after the load's start, event offsets whole microseconds after the request's.
 """
 
 from __future__ import annotations

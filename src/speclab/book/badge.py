@@ -1,0 +1,40 @@
+"""The label that says where a number comes from: published, simulated or measured."""
+
+from __future__ import annotations
+
+from html import escape
+
+from IPython.display import HTML
+
+from speclab.errors import UserError
+
+KINDS = ("published", "simulated", "measured")
+
+
+def kind(source: str) -> str:
+    """Return the kind of a source text, which is its first word.
+
+    Raises
+    ------
+    UserError
+        The text starts with none of the three kinds.
+    """
+    first = source.split(maxsplit=1)[0].lower() if source.strip() else ""
+    if first not in KINDS:
+        raise UserError(f"badge {source!r} names no source", f"start it with one of {', '.join(KINDS)}")
+    return first
+
+
+def classes(source: str) -> list[str]:
+    """Return the CSS classes of a source's badge."""
+    return ["source-badge", f"source-{kind(source)}"]
+
+
+def html(source: str) -> str:
+    """Return a source's badge as HTML."""
+    return f'<span class="{" ".join(classes(source))}">{escape(source)}</span>'
+
+
+def show(source: str) -> HTML:
+    """Return a source's badge for display in a notebook."""
+    return HTML(html(source))

@@ -1,0 +1,145 @@
+"""Execute the notebooks of the book that are out of date: ``python -m speclab.book.build``.
+
+A page is out of date when a hash of what decides it (template, parameters, YAML, tables, code, locked versions) or of
+what it left differs from the one noted in ``.build/pages.json`` at its last run. Times of files say nothing: git sets them
+freely.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import multiprocessing
+import os
+import sys
+import time
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+from rich.console import Console
+
+from speclab import paths
+from speclab.book import listing, pages
+from speclab.book.pages import Page
+from speclab.errors import UserError
+
+WORKERS = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Bring the notebook pages up to date; return 0, or 1 when one failed."""
+    parser = ArgumentParser(prog="python -m speclab.book.build", description="Execute the notebooks out of date.")
+    parser.add_argument("--all", action="store_true", help="execute every notebook")
+    parser.add_argument("--list", action="store_true", help="only say which are out of date")
+    options = parser.parse_args(arguments)
+    console = Console(stderr=True, highlight=False)
+    try:
+        return _build(console, everything=options.all, only_list=options.list)
+    except UserError as error:
+        console.print(f"[red]{error}[/red]", soft_wrap=True)
+        return 1
+
+
+def stale(candidates: Sequence[Page], notes: dict[str, dict[str, str]]) -> list[Page]:
+    """Return the pages whose inputs or outputs are not those of their last run.
+
+    Parameters
+    ----------
+    candidates : sequence of Page
+        Pages to look at.
+    notes : dict
+        For each page's name: ``stamp`` and ``left`` of its last run.
+    """
+    return [
+        page for page in candidates if notes.get(page.name) != {"stamp": pages.stamp(page), "left": pages.left(page)}
+    ]
+
+
+def _build(console: Console, *, everything: bool, only_list: bool) -> int:
+    file = paths.root() / ".build" / "pages.json"
+    notes = {} if everything or not file.exists() else json.loads(file.read_text(encoding="utf-8"))
+    failures = 0
+    for title, find in (("arms", pages.runs), ("analyses", pages.analyses)):
+        candidates = find()  # the analyses' inputs are known only once the arms have been run
+        if title == "analyses" and notes.get("figures", {}).get("left") != pages.figures():
+            todo = candidates  # which of them drew the figure that is missing or edited is not noted
+        else:
+            todo = stale(candidates, notes)
+        console.print(f"{title}: {len(todo)} of {len(candidates)} to execute")
+        if only_list:
+            console.print("".join(f"  {page.name}\n" for page in todo), end="")
+            continue
+        failures += _execute_all(console, todo, notes, file)
+        if failures:
+            return 1
+    if not only_list:
+        listing.write()
+        notes["figures"] = {"left": pages.figures()}
+        _note(file, notes)
+    return 0
+
+
+def _execute_all(console: Console, todo: Sequence[Page], notes: dict[str, dict[str, str]], file: Path) -> int:
+    failures = 0
+    if not todo:
+        return failures
+    spawn = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
+    with ProcessPoolExecutor(max_workers=WORKERS, mp_context=spawn) as pool:
+        # the stamp is taken before the run: an edit made meanwhile leaves the page out of date
+        started = {pool.submit(execute, page): (page, pages.stamp(page)) for page in todo}
+        for done, future in enumerate(as_completed(started), start=1):
+            page, stamp = started[future]
+            problem, seconds = future.result()
+            result = "FAILED" if problem else "ok"
+            console.print(f"  [{done}/{len(todo)}] {page.name} {result}, {seconds:.1f} s", markup=False)
+            if problem:
+                failures += 1
+                console.print(problem, markup=False, soft_wrap=True)
+            else:
+                notes[page.name] = {"stamp": stamp, "left": pages.left(page)}
+                _note(file, notes)
+    return failures
+
+
+def execute(page: Page) -> tuple[str | None, float]:
+    """Execute one page; return what went wrong, if anything, and the seconds it took.
+
+    The page is replaced only by a notebook that ran to its end; one that failed is kept in ``.build/failed/``.
+    """
+    import papermill  # heavy, and needed in the workers only
+    from papermill.exceptions import PapermillExecutionError
+
+    logging.getLogger("papermill").setLevel(logging.WARNING)
+    os.environ.setdefault("MPLBACKEND", "agg")
+    began = time.monotonic()
+    draft = paths.root() / ".build" / "failed" / f"{page.name}.ipynb"
+    draft.parent.mkdir(parents=True, exist_ok=True)
+    page.notebook.parent.mkdir(parents=True, exist_ok=True)
+    (paths.book() / "figures").mkdir(exist_ok=True)
+    try:
+        papermill.execute_notebook(
+            page.template,
+            draft,
+            page.parameters,
+            engine_name="speclab",
+            progress_bar=False,
+            cwd=paths.root(),
+        )
+    except PapermillExecutionError as error:
+        problem = f"{error.ename}: {error.evalue} (cell {error.exec_count}; see {paths.shown(draft)})"
+        return problem, time.monotonic() - began
+    draft.replace(page.notebook)
+    return None, time.monotonic() - began
+
+
+def _note(file: Path, notes: dict[str, dict[str, str]]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps(notes, indent=1, sort_keys=True), encoding="utf-8")
+    new.replace(file)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""Hand a number from a notebook to the prose, without needing the book's own packages in the kernel."""
+
+from __future__ import annotations
+
+from numbers import Real
+
+from IPython.display import display
+
+# MyST-NB reads values for `{glue:text}` from outputs of this type, named by the output's "scrapbook" metadata
+PREFIX = "application/papermill.record/"
+
+
+def paste(name: str, value: float | str) -> None:
+    """Store one value under a name that chapters can print with ``{glue:text}`path::name:.2f` ``.
+
+    Parameters
+    ----------
+    name : str
+        Unique within the notebook.
+    value : float or str
+        A number (Python's or a NumPy scalar) or a text. Numbers are kept to six significant digits,
+        so that the last bit of a sum does not make the notebook differ between machines.
+
+    Raises
+    ------
+    TypeError
+        The value is neither a number nor a text: a missing figure must be put in words by the notebook.
+    """
+    data = {f"{PREFIX}text/plain": repr(_plain(value))}
+    display(data, raw=True, metadata={"scrapbook": {"name": name, "mime_prefix": PREFIX}})
+
+
+def _plain(value: object) -> int | float | str:
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"can only paste a number or a text, not {value!r}")
+    number = float(value)
+    if number != number:
+        raise TypeError("cannot paste NaN: say in words what is missing")
+    return int(number) if number.is_integer() and abs(number) < 1e6 else float(f"{number:.6g}")

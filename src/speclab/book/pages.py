@@ -1,0 +1,160 @@
+"""Which notebook page of the book is made from what: template, parameters, inputs and outputs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from speclab import lab as labs
+from speclab import paths
+from speclab.validation import read_yaml
+
+# The analysis pages: page, template, lab. The engine is the lab's own.
+ANALYSES = (
+    ("method", "method", "lab09"),
+    ("speed_up", "speed_up", "lab09"),
+    ("acceptance", "acceptance", "lab09"),
+    ("milliseconds", "milliseconds", "lab09"),
+    ("ngram", "ngram", "lab09"),
+    ("revision", "revision", "lab09"),
+    ("spare_compute", "spare_compute", "lab09"),
+    ("conclusions", "conclusions", "lab09"),
+)
+
+# Code that has no say in what a notebook shows
+_NOT_IN_NOTEBOOKS = (
+    "book/build.py",
+    "book/listing.py",
+    "book/mathml.py",
+    "book/pages.py",
+    "book/sphinx_ext.py",
+    "cli.py",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One executed notebook of the book.
+
+    Attributes
+    ----------
+    name : str
+        Path under ``book/`` without the suffix.
+    template : Path
+        The notebook it is executed from.
+    parameters : dict
+        What papermill injects.
+    inputs, outputs : tuple of Path
+        Files that decide its content, the code apart, and the files it leaves.
+    command : str
+        The same by hand, from the checkout's root.
+    """
+
+    name: str
+    template: Path
+    parameters: dict[str, Any]
+    inputs: tuple[Path, ...]
+    outputs: tuple[Path, ...]
+    command: str
+    needs_runs: bool = field(default=False)
+    """Whether it reads the derived tables, and so waits for the run pages."""
+
+    @property
+    def notebook(self) -> Path:
+        """The executed notebook."""
+        return paths.book() / f"{self.name}.ipynb"
+
+
+def runs() -> list[Page]:
+    """Return the run pages: one for each arm of each lab that the simulator runs."""
+    return [
+        _run(lab, arm)
+        for name in labs.names()
+        for lab in [labs.load(name)]
+        if lab.engine == "simulated"
+        for arm in lab.arms
+    ]
+
+
+def analyses() -> list[Page]:
+    """Return the analysis pages, in the order of the chapters they belong to."""
+    return [_analysis(*row) for row in ANALYSES]
+
+
+def stamp(page: Page) -> str:
+    """Return a hash of everything that decides a page's content."""
+    parameters = repr(sorted(page.parameters.items()))
+    files = [page.template, *page.inputs, *_code(), paths.root() / "constraints.txt"]
+    return _hash(files, parameters.encode())
+
+
+def left(page: Page) -> str:
+    """Return a hash of what a page has left; an edit by hand or a checkout of another version changes it."""
+    return _hash([page.notebook, *page.outputs])
+
+
+def figures() -> str:
+    """Return a hash of all drawn figures."""
+    return _hash((paths.book() / "figures").glob("*.svg"))
+
+
+def _run(lab: labs.Lab, arm: str) -> Page:
+    file = paths.labs() / lab.name / f"{arm}.yml"
+    machine = f"{lab.engine}-{lab.simulated.device}" if lab.simulated else f"{lab.engine}-*"
+    name = f"runs/{lab.name}/{arm}"
+    return Page(
+        name=name,
+        template=_template("run_arm"),
+        parameters=read_yaml(file),
+        inputs=(paths.labs() / lab.name / "lab.yml", file),
+        outputs=tuple(
+            paths.derived() / lab.name / machine / f"{arm}.{kind}.csv" for kind in ("cells", "positions", "checks")
+        ),
+        command=_papermill("run_arm", name) + f" -f {paths.shown(file)}",
+    )
+
+
+def _analysis(page: str, template: str, lab: str) -> Page:
+    name = f"analysis/{page}"
+    engine = labs.load(lab).engine
+    tables = sorted((paths.derived() / lab).glob(f"{engine}-*/*.csv"))
+    return Page(
+        name=name,
+        template=_template(template),
+        parameters={"lab": lab, "engine": engine},
+        inputs=(
+            *sorted((paths.labs() / lab).glob("*.yml")),
+            *tables,
+            *sorted(paths.published().glob("*.csv")),
+        ),
+        outputs=(),
+        command=_papermill(template, name) + f" -p lab {lab} -p engine {engine}",
+        needs_runs=True,
+    )
+
+
+def _papermill(template: str, name: str) -> str:
+    return f"papermill --engine speclab notebooks/{template}.ipynb book/{name}.ipynb"
+
+
+def _template(name: str) -> Path:
+    return paths.root() / "notebooks" / f"{name}.ipynb"
+
+
+def _code() -> Iterator[Path]:
+    source = Path(__file__).parents[1]
+    for file in sorted(source.rglob("*")):
+        inside = file.relative_to(source).as_posix()
+        if file.is_file() and "__pycache__" not in inside and inside not in _NOT_IN_NOTEBOOKS:
+            yield file
+
+
+def _hash(files: Iterable[Path], extra: bytes = b"") -> str:
+    digest = hashlib.sha256(extra)
+    for file in sorted(files):
+        digest.update(f"\0{paths.shown(file)}\0".encode())
+        digest.update(file.read_bytes() if file.is_file() else b"\0missing")
+    return digest.hexdigest()

@@ -1,0 +1,124 @@
+"""The tables between records and findings: one row a cell, a draft position, a check.
+
+Raw simulated events are made again in seconds and are not committed; these tables are. Figures are kept to six
+significant digits, so that the last bit of a sum does not show as a change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from speclab import lab as labs
+from speclab import paths
+from speclab.errors import UserError
+from speclab.metrics import summary
+from speclab.record.cell import Cell
+
+DIGITS = "%.6g"
+KINDS = ("cells", "positions", "checks")
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What the records of a lab (or of one of its arms) come to.
+
+    Attributes
+    ----------
+    cells : pd.DataFrame
+        One row a cell: every metric of the cell (`speclab.metrics.summary.summarise`).
+    positions : pd.DataFrame
+        One row a cell and draft position: acceptance.
+    checks : pd.DataFrame
+        One row a cell and check.
+    """
+
+    cells: pd.DataFrame
+    positions: pd.DataFrame
+    checks: pd.DataFrame
+
+    @property
+    def source(self) -> str:
+        """The badge of every number in these tables."""
+        return " and ".join(sorted(self.cells["source"].unique()))
+
+
+def of(cells: Sequence[Cell]) -> Tables:
+    """Return the tables of some cells."""
+    return Tables(
+        cells=pd.DataFrame([summary.summarise(cell) for cell in cells]),
+        positions=_stack([summary.positions(cell) for cell in cells]),
+        checks=_stack([summary.checks(cell) for cell in cells]),
+    )
+
+
+def folder(data: Path, lab: str, machine: str) -> Path:
+    """Return the folder of a lab's tables; `machine` is ``<engine>-<device>`` as in the records' path."""
+    return data / "derived" / lab / machine
+
+
+def write(tables: Tables, into: Path, arm: str) -> None:
+    """Write one arm's tables as CSV files."""
+    into.mkdir(parents=True, exist_ok=True)
+    for kind in KINDS:
+        new = into / f".{arm}.{kind}.new"
+        getattr(tables, kind).to_csv(new, index=False, float_format=DIGITS)
+        new.replace(into / f"{arm}.{kind}.csv")
+
+
+def read(lab: str, engine: str | None = None, *, data: Path | None = None) -> Tables:
+    """Return the tables of all arms of a lab that have been run.
+
+    Parameters
+    ----------
+    lab : str
+        Name of the lab.
+    engine : str, optional
+        Engine whose tables are wanted; the lab's own where not given.
+    data : Path, optional
+        Another data folder than the checkout's.
+
+    Raises
+    ------
+    UserError
+        Nothing has been run on that engine, or it was run on several devices.
+    """
+    loaded = labs.load(lab)
+    engine = engine or loaded.engine
+    where = folder(data or paths.root() / "data", lab, "x").parent
+    machines = sorted(path.name for path in where.glob(f"{engine}-*") if any(path.glob("*.cells.csv")))
+    if not machines:
+        there = sorted(path.name for path in where.glob("*") if path.is_dir())
+        raise UserError(
+            f"no results of {lab} on the engine {engine!r}",
+            f"run `speclab run {lab} --engine {engine}`" + (f", or choose from {', '.join(there)}" if there else ""),
+            file=where,
+        )
+    if len(machines) > 1:
+        raise UserError(
+            f"results of {lab} on several devices ({', '.join(machines)})", "move all but one away", file=where
+        )
+    return _read_machine(where / machines[0], loaded.arms)
+
+
+def _read_machine(where: Path, arms: Sequence[str]) -> Tables:
+    tables = {}
+    for kind in KINDS:
+        files = [file for arm in arms if (file := where / f"{arm}.{kind}.csv").exists()]
+        tables[kind] = _stack([_read_csv(file) for file in files])
+    return Tables(**tables)
+
+
+def _read_csv(file: Path) -> pd.DataFrame:
+    try:
+        return pd.read_csv(file)
+    except pd.errors.EmptyDataError:
+        return pd.DataFrame()  # an arm without drafts has no positions
+
+
+def _stack(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    filled = [frame for frame in frames if not frame.empty]
+    return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame()

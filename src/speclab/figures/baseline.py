@@ -1,0 +1,90 @@
+"""Where the spare compute was: the baseline's own curve, and the check that its occupancy is what it says."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from speclab.figures.panels import WIDE, badge, concurrency_axis, pick, source_of
+from speclab.figures.style import BLACK, BLUE, GREY, VERMILION, styled
+from speclab.lab import BASELINE
+
+
+@styled
+def spare_compute(findings: pd.DataFrame, ridge_tokens: float, workload: str = "chat") -> Figure:
+    """Draw the baseline's throughput over concurrency against what doubling the rows at no cost would give.
+
+    Parameters
+    ----------
+    findings : pd.DataFrame
+        A lab's findings.
+    ridge_tokens : float
+        Tokens per pass at which the weight multiply becomes compute-bound (peak FLOP/s over peak bytes/s).
+    workload : str
+        Which workload.
+    """
+    rows = pick(findings, "system_throughput", arm=BASELINE, workload=workload).sort_values("concurrency")
+    first = rows.iloc[0]
+    figure = Figure(figsize=(WIDE[0] * 0.72, 4.0), layout="constrained")
+    axis = figure.subplots()
+    axis.plot(rows["concurrency"], rows["value"], color=BLACK, marker="o")
+    linear = first["value"] * rows["concurrency"] / first["concurrency"]
+    axis.plot(rows["concurrency"], linear, color=GREY, linestyle=":", linewidth=1.2)
+    axis.axvline(ridge_tokens, color=VERMILION, linewidth=1.2, linestyle="--")
+    concurrency_axis(axis, rows["concurrency"])
+    axis.set_yscale("log")
+    axis.set_ylabel("system throughput, tok/s")
+    middle = rows.iloc[len(rows) // 2]
+    axis.annotate(
+        "if rows were free",
+        (middle["concurrency"], linear.iloc[len(rows) // 2]),
+        xytext=(-8, 6), textcoords="offset points", ha="right", fontsize=9, color=GREY,
+    )  # fmt: skip
+    axis.annotate(
+        "baseline", (middle["concurrency"], middle["value"]), xytext=(8, -12), textcoords="offset points", fontsize=9
+    )
+    axis.annotate(
+        f"ridge: {ridge_tokens:.0f} tokens a pass",
+        (ridge_tokens, first["value"]),
+        xytext=(-5, 2), textcoords="offset points", rotation=90, ha="right", fontsize=9, color=VERMILION,
+    )  # fmt: skip
+    badge(figure, source_of(rows))
+    return figure
+
+
+@styled
+def occupancy(findings: pd.DataFrame, published: pd.DataFrame, workload: str = "chat") -> Figure:
+    """Draw occupancy over concurrency: by events in a fixed window, and as the report counted it, with its figures.
+
+    Parameters
+    ----------
+    findings : pd.DataFrame
+        A lab's findings.
+    published : pd.DataFrame
+        Published occupancies, columns ``concurrency`` and ``value``.
+    workload : str
+        Which workload.
+    """
+    figure = Figure(figsize=(WIDE[0] * 0.72, 3.8), layout="constrained")
+    axis = figure.subplots()
+    series = (
+        ("counted by event in a fixed window", "occupancy", BLUE, "o", "-"),
+        ("counted as the report did", "activity_occupancy", VERMILION, "s", "--"),
+    )
+    for label, finding, colour, marker, line in series:
+        rows = pick(findings, finding, arm=BASELINE, workload=workload).sort_values("concurrency")
+        axis.plot(
+            rows["concurrency"], rows["value"] / rows["concurrency"],
+            color=colour, marker=marker, linestyle=line, label=label,
+        )  # fmt: skip
+    axis.plot(
+        published["concurrency"], published["value"] / published["concurrency"],
+        color=BLACK, marker="x", linestyle="none", label="published",
+    )  # fmt: skip
+    axis.axhline(1.0, color="black", linewidth=1.0)
+    concurrency_axis(axis, published["concurrency"])
+    axis.set_ylim(0.8, 1.05)
+    axis.set_ylabel("occupancy / requests in flight")
+    axis.legend(fontsize=9, loc="lower left")
+    badge(figure, f"{source_of(findings)} · published: Lab 9, section 07")
+    return figure

@@ -1,0 +1,119 @@
+"""What a step costs with speculation, and what has to come back for it."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from speclab.figures.panels import (
+    WIDE,
+    badge,
+    concurrency_axis,
+    in_order,
+    pick,
+    source_of,
+    value_of,
+    workload_panels,
+)
+from speclab.figures.style import ARMS, BLACK, WORKLOADS, style_of, styled
+from speclab.lab import BASELINE
+
+
+@styled
+def step_anatomy(findings: pd.DataFrame, workload: str = "chat") -> Figure:
+    """Draw, at one request in flight, what a step costs beside what a token costs, arm by arm."""
+    lowest = findings["concurrency"].min()
+    here = findings[(findings["workload"] == workload) & (findings["concurrency"] == lowest)]
+    arms = in_order(pick(here, "step_time")["arm"], ARMS)[::-1]
+    base_ms = value_of(here, "step_time", arm=BASELINE)
+    figure = Figure(figsize=(WIDE[0], 0.9 + 0.5 * len(arms)), layout="constrained")
+    step_axis, token_axis = figure.subplots(1, 2, sharey=True)
+    for height, arm in enumerate(arms):
+        step_ms = value_of(here, "step_time", arm=arm)
+        token_ms = value_of(here, "ms_per_accepted_token", arm=arm)
+        colour = style_of(arm).colour
+        step_axis.barh(height, base_ms, color="#D9D9D9", height=0.6)
+        step_axis.barh(height, step_ms - base_ms, left=base_ms, color=colour, height=0.6)
+        token_axis.barh(height, token_ms, color=colour, height=0.6)
+        for axis, value in ((step_axis, step_ms), (token_axis, token_ms)):
+            axis.annotate(
+                f"{value:.2f}", (value, height), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9
+            )
+    step_axis.set_yticks(range(len(arms)), [style_of(arm).label for arm in arms])
+    step_axis.set_title("One step: target (grey) + what the arm adds")
+    step_axis.set_xlabel("ms per step")
+    token_axis.axvline(base_ms, color=BLACK, linewidth=1.0)
+    token_axis.set_title("One token that reaches the user")
+    token_axis.set_xlabel("ms per accepted token")
+    for axis in (step_axis, token_axis):
+        axis.grid(axis="y", visible=False)
+        axis.margins(x=0.12)
+    badge(figure, f"{WORKLOADS.get(workload, workload).lower()}, {lowest:g} in flight · {source_of(findings)}")
+    return figure
+
+
+@styled
+def break_even(findings: pd.DataFrame, arms: tuple[str, ...]) -> Figure:
+    """Draw the tokens per step that an arm needs against those that it gets, over concurrency."""
+    rows = findings[findings["arm"].isin(arms)]
+    needed, got = pick(rows, "break_even_length"), pick(rows, "tokens_per_step")
+    figure, panels = workload_panels(needed)
+    for index, (workload, axis) in enumerate(panels.items()):
+        for arm in in_order(needed["arm"], arms):
+            style = style_of(arm)
+            need = needed[(needed["workload"] == workload) & (needed["arm"] == arm)].sort_values("concurrency")
+            gets = got[(got["workload"] == workload) & (got["arm"] == arm)].sort_values("concurrency")
+            axis.plot(need["concurrency"], need["value"], **style.as_line())
+            axis.plot(gets["concurrency"], gets["value"], color=style.colour, linewidth=1.2, alpha=0.6)
+            axis.annotate(
+                f"{style.label}: gets",
+                (gets["concurrency"].iloc[0], gets["value"].iloc[0]),
+                xytext=(0, 4),
+                textcoords="offset points",
+                fontsize=8.5,
+                color=style.colour,
+            )
+        concurrency_axis(axis, needed["concurrency"])
+        axis.set_ylim(bottom=0.9)
+        if index == 0:
+            axis.set_ylabel("tokens per step")
+    last_axis = list(panels.values())[-1]
+    for arm in in_order(needed["arm"], arms):
+        line = needed[(needed["arm"] == arm) & (needed["workload"] == list(panels)[-1])].sort_values("concurrency")
+        last_axis.annotate(
+            "needs", (line["concurrency"].iloc[-1], line["value"].iloc[-1]), xytext=(7, 0), textcoords="offset points",
+            va="center", fontsize=8.5, color=style_of(arm).colour, annotation_clip=False,
+        )  # fmt: skip
+    badge(figure, f"the arm pays while it gets more than it needs · {source_of(needed)}")
+    return figure
+
+
+@styled
+def ngram_cost_and_return(findings: pd.DataFrame, arm: str = "ngram-k8") -> Figure:
+    """Draw what n-gram adds to a step beside what it brings back, workload by workload."""
+    here = findings[(findings["concurrency"] == findings["concurrency"].min())]
+    workloads = in_order(pick(here, "step_time", arm=arm)["workload"], WORKLOADS)
+    style = style_of(arm)
+    figure = Figure(figsize=(WIDE[0], 0.9 + 0.5 * len(workloads)), layout="constrained")
+    cost_axis, return_axis = figure.subplots(1, 2, sharey=True)
+    for height, workload in enumerate(workloads[::-1]):
+        extra_ms = value_of(here, "drafting_time", arm=arm, workload=workload)
+        gets = value_of(here, "tokens_per_step", arm=arm, workload=workload)
+        needs = value_of(here, "break_even_length", arm=arm, workload=workload)
+        cost_axis.barh(height, extra_ms, color=style.colour, height=0.6)
+        return_axis.barh(height, gets, color=style.colour, height=0.6)
+        return_axis.plot([needs, needs], [height - 0.4, height + 0.4], color=BLACK, linewidth=1.6)
+        for axis, value in ((cost_axis, extra_ms), (return_axis, max(gets, needs))):
+            text = f"{extra_ms:.2f}" if axis is cost_axis else f"{gets:.2f}"
+            axis.annotate(text, (value, height), xytext=(5, 0), textcoords="offset points", va="center", fontsize=9)
+    cost_axis.set_yticks(range(len(workloads)), [WORKLOADS.get(name, name) for name in workloads[::-1]])
+    cost_axis.set_title("What it adds to a step")
+    cost_axis.set_xlabel("ms per step beyond the baseline's")
+    return_axis.set_title("What comes back (line: break-even)")
+    return_axis.set_xlabel("tokens per step")
+    for axis in (cost_axis, return_axis):
+        axis.grid(axis="y", visible=False)
+        axis.margins(x=0.14)
+        axis.set_xlim(left=0)
+    badge(figure, f"{style.label}, {here['concurrency'].min():g} in flight · {source_of(here)}")
+    return figure

@@ -1,0 +1,114 @@
+"""What several figures share: a panel for each workload, a line for each arm, labels at the lines' ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from speclab.figures.style import GREY, WORKLOADS, style_of
+
+WIDE = (10.2, 3.6)
+"""Size of a figure that fills the text's width, in inches."""
+
+
+def pick(findings: pd.DataFrame, finding: str, **where: Any) -> pd.DataFrame:
+    """Return the rows of one finding that have a value, and match `where` column by column."""
+    rows = findings[(findings["finding"] == finding) & findings["value"].notna()]
+    for column, value in where.items():
+        rows = rows[rows[column] == value]
+    return rows
+
+
+def value_of(findings: pd.DataFrame, finding: str, **where: Any) -> float:
+    """Return the one value of a finding at one place.
+
+    Raises
+    ------
+    LookupError
+        There is not exactly one.
+    """
+    rows = pick(findings, finding, **where)
+    if len(rows) != 1:
+        raise LookupError(f"{len(rows)} values of {finding} at {where}, 1 wanted")
+    return float(rows["value"].iloc[0])
+
+
+def in_order(names: Iterable[str], order: Iterable[str]) -> list[str]:
+    """Return the names that occur, in a given order, others after them."""
+    present = list(dict.fromkeys(names))
+    known = [name for name in order if name in present]
+    return known + [name for name in present if name not in known]
+
+
+def workload_panels(findings: pd.DataFrame, size: tuple[float, float] = WIDE) -> tuple[Figure, dict[str, Axes]]:
+    """Return a figure with one panel for each workload, side by side on one vertical scale."""
+    workloads = in_order(findings["workload"].dropna(), WORKLOADS)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(1, len(workloads), sharey=True, squeeze=False)[0]
+    for axis, workload in zip(axes, workloads, strict=True):
+        axis.set_title(WORKLOADS.get(workload, workload))
+    return figure, dict(zip(workloads, axes, strict=True))
+
+
+def concurrency_axis(axis: Axes, concurrencies: Iterable[float]) -> None:
+    """Make the horizontal axis logarithmic in requests in flight, with the measured values as its ticks."""
+    ticks = sorted(set(concurrencies))
+    axis.set_xscale("log", base=2)
+    axis.xaxis.set_major_locator(FixedLocator(ticks))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_xlabel("requests in flight")
+
+
+def arm_lines(axis: Axes, rows: pd.DataFrame, arms: Sequence[str], **style: Any) -> list[tuple[str, float, float]]:
+    """Draw one line for each arm over concurrency; return each arm's name and its line's last point."""
+    ends = []
+    for arm in arms:
+        line = rows[rows["arm"] == arm].sort_values("concurrency")
+        if line.empty:
+            continue
+        axis.plot(line["concurrency"], line["value"], **(style_of(arm).as_line() | style))
+        ends.append((arm, float(line["concurrency"].iloc[-1]), float(line["value"].iloc[-1])))
+    return ends
+
+
+def label_ends(axis: Axes, ends: Sequence[tuple[str, float, float]], gap_points: float = 12.0) -> None:
+    """Name each line beside its last point, pushed apart where they would overlap."""
+    figure = axis.get_figure()
+    if figure is None or not ends:
+        return
+    height_points = axis.get_position().height * figure.get_figheight() * 72  # type: ignore[union-attr]
+    bottom, top = axis.get_ylim()
+    ordered = sorted(ends, key=lambda end: end[2])
+    wanted = np.array([(value - bottom) / (top - bottom) * height_points for _, _, value in ordered])
+    placed = wanted.copy()
+    for index in range(1, len(placed)):
+        placed[index] = max(placed[index], placed[index - 1] + gap_points)
+    placed -= max(0.0, placed[-1] - height_points)
+    for (arm, x, value), at, want in zip(ordered, placed, wanted, strict=True):
+        axis.annotate(
+            style_of(arm).label,
+            (x, value),
+            xytext=(7, at - want),
+            textcoords="offset points",
+            va="center",
+            color=style_of(arm).colour,
+            fontsize=9.5,
+            annotation_clip=False,
+        )
+
+
+def badge(figure: Figure, source: str) -> None:
+    """Write where the numbers come from under a figure, as every figure must."""
+    figure.supxlabel(source, fontsize=8.5, color=GREY, ha="right", x=0.995)
+
+
+def source_of(findings: pd.DataFrame) -> str:
+    """Return the badge of a table's numbers."""
+    return " · ".join(sorted(findings["source"].dropna().unique()))

@@ -1,0 +1,101 @@
+"""How much faster, where it stops, and what one trades for it."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from speclab.figures.panels import (
+    WIDE,
+    arm_lines,
+    badge,
+    concurrency_axis,
+    in_order,
+    label_ends,
+    pick,
+    source_of,
+    workload_panels,
+)
+from speclab.figures.style import ARMS, GREY, WORKLOADS, style_of, styled
+from speclab.lab import BASELINE
+
+
+@styled
+def speed_up(findings: pd.DataFrame) -> Figure:
+    """Draw the speed-up over concurrency for each workload, with the points where it crosses 1."""
+    rows = pick(findings, "speed_up")
+    arms = [arm for arm in in_order(rows["arm"], ARMS) if arm != BASELINE]
+    figure, panels = workload_panels(rows, (WIDE[0], 4.0))
+    for index, (workload, axis) in enumerate(panels.items()):
+        here = rows[rows["workload"] == workload]
+        axis.axhline(1.0, color="black", linewidth=1.0)
+        ends = arm_lines(axis, here, arms)
+        concurrency_axis(axis, here["concurrency"])
+        axis.margins(y=0.08)
+        crossings = pick(findings, "crossover", workload=workload, status="ok")
+        for arm, at in zip(crossings["arm"], crossings["value"], strict=True):
+            axis.plot(at, 1.0, marker="o", color="white", markeredgecolor=style_of(arm).colour, markersize=8, zorder=4)
+        if index == 0:
+            axis.set_ylabel("speed-up over the baseline")
+        if index == len(panels) - 1:
+            last = ends
+    label_ends(axis, last)
+    badge(figure, f"rings: where the speed-up crosses 1 · {source_of(rows)}")
+    return figure
+
+
+@styled
+def arms_at_one(findings: pd.DataFrame) -> Figure:
+    """Draw each arm's speed-up at one request in flight, workload by workload."""
+    rows = pick(findings, "speed_up", concurrency=findings["concurrency"].min())
+    workloads = in_order(rows["workload"], WORKLOADS)
+    arms = [arm for arm in in_order(rows["arm"], ARMS) if arm != BASELINE]
+    figure = Figure(figsize=(WIDE[0] * 0.72, 0.8 + 0.5 * len(arms)), layout="constrained")
+    axis = figure.subplots()
+    heights = dict(zip(arms, range(len(arms) - 1, -1, -1), strict=True))
+    for arm in arms:
+        style = style_of(arm)
+        here = rows[rows["arm"] == arm].set_index("workload")["value"]
+        axis.plot([here.min(), here.max()], [heights[arm]] * 2, color=style.colour, linewidth=1.2)
+        for offset, workload in enumerate(workloads):
+            if workload in here.index:
+                axis.plot(here[workload], heights[arm], "os^"[offset % 3], color=style.colour, markersize=7)
+    for offset, workload in enumerate(workloads):
+        axis.plot([], [], "os^"[offset % 3], color=GREY, label=WORKLOADS.get(workload, workload))
+    axis.axvline(1.0, color="black", linewidth=1.0)
+    axis.set_yticks(list(heights.values()), [style_of(arm).label for arm in arms])
+    axis.grid(axis="y", visible=False)
+    axis.set_xlabel("speed-up over the baseline, one request in flight")
+    axis.legend(loc="lower right", fontsize=9)
+    badge(figure, source_of(rows))
+    return figure
+
+
+@styled
+def trade_off(findings: pd.DataFrame, workload: str = "chat") -> Figure:
+    """Draw system throughput against per-user throughput, one curve an arm, a point for each concurrency."""
+    system = pick(findings, "system_throughput", workload=workload)
+    user = pick(findings, "user_throughput", workload=workload)
+    points = system.merge(user, on=["arm", "concurrency"], suffixes=("_system", "_user"))
+    figure = Figure(figsize=(WIDE[0] * 0.78, 4.6), layout="constrained")
+    axis = figure.subplots()
+    for arm in in_order(points["arm"], ARMS):
+        here = points[points["arm"] == arm].sort_values("concurrency")
+        style = style_of(arm)
+        axis.plot(here["value_user"], here["value_system"], label=style.label, **style.as_line())
+        for row in here.tail(3).itertuples():
+            if arm in (BASELINE, "eagle3-k3"):
+                axis.annotate(
+                    f"{row.concurrency:g}",
+                    (row.value_user, row.value_system),
+                    xytext=(6, 4),
+                    textcoords="offset points",
+                    fontsize=8.5,
+                    color=style.colour,
+                )
+    axis.set_xlabel("per-user throughput, tok/s")
+    axis.set_ylabel("system throughput, tok/s")
+    axis.set_ylim(bottom=0)
+    axis.legend(fontsize=9)
+    badge(figure, f"numbers at points: requests in flight · {source_of(system)}")
+    return figure

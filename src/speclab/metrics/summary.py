@@ -1,0 +1,110 @@
+"""One row for a cell: the form in which findings, tables and figures take it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pandas as pd
+
+from speclab.metrics import acceptance, latency, steps, throughput
+from speclab.metrics.checks import Check, Verdict, counter_residual, verdicts
+from speclab.metrics.window import CellWindow, cut
+from speclab.record.cell import Cell
+
+Value = float | str | None
+
+METRICS: dict[str, Callable[[CellWindow], float | None]] = {
+    "system_throughput": throughput.system_throughput,
+    "activity_throughput": throughput.activity_throughput,
+    "user_throughput": throughput.user_throughput,
+    "user_throughput_p10": partial(throughput.user_throughput_quantile, share=0.1),
+    "user_throughput_p50": partial(throughput.user_throughput_quantile, share=0.5),
+    "user_throughput_p90": partial(throughput.user_throughput_quantile, share=0.9),
+    "time_per_output_token": latency.time_per_output_token,
+    "time_per_output_token_p50": partial(latency.time_per_output_token_quantile, share=0.5),
+    "time_per_output_token_p99": partial(latency.time_per_output_token_quantile, share=0.99),
+    "step_gap_p50": partial(latency.step_gap, share=0.5),
+    "step_gap_p99": partial(latency.step_gap, share=0.99),
+    "step_time": steps.step_time,
+    "tokens_per_step": acceptance.tokens_per_step,
+    "ms_per_accepted_token": steps.ms_per_accepted_token,
+    "reported_acceptance_length": acceptance.reported_acceptance_length,
+    "draft_coverage": acceptance.draft_coverage,
+    "draft_tokens_per_draft": acceptance.draft_tokens_per_draft,
+    "occupancy": throughput.occupancy,
+    "activity_occupancy": throughput.activity_occupancy,
+    "in_flight": throughput.in_flight,
+    "answering": throughput.answering,
+    "counter_residual": counter_residual,
+}
+"""Each metric in a row of `summarise`, by name."""
+
+KEYS = ("arm", "workload", "concurrency", "repeat", "source")
+
+
+def summarise(cell: Cell) -> dict[str, Value]:
+    """Return all metrics of one cell as one row.
+
+    Returns
+    -------
+    dict
+        ``arm, workload, concurrency, repeat, source``; ``status`` (ok, failed) and ``failure`` (class and reason);
+        ``requests`` sent, ``failed_requests``, ``ended_requests`` (those that times per output token are taken from,
+        with ``one_token_answers`` among them, which have none), ``window_s``; each metric under its function's name,
+        quantiles as ``_p50`` and so on; ``failed_checks`` and ``warned_checks``, names joined by ``; `` or null. A
+        failed cell has null metrics.
+    """
+    record = cell.record
+    view = cut(cell)
+    row: dict[str, Value] = {
+        **_keys(cell),
+        "status": record.status,
+        "failure": None if record.failure is None else f"{record.failure.kind}: {record.failure.reason}",
+        "requests": len(view.requests),
+        "failed_requests": int(view.requests["error"].notna().sum()),
+        "ended_requests": len(view.ended),
+        "one_token_answers": latency.one_token_answers(view),
+        "window_s": view.window.length_s,
+    }
+    if record.status == "failed":
+        return row | dict.fromkeys(METRICS) | {"failed_checks": None, "warned_checks": None}
+    made = verdicts(view)
+    metrics = {name: metric(view) for name, metric in METRICS.items()}
+    return row | metrics | {"failed_checks": _named(made, "FAIL"), "warned_checks": _named(made, "WARN")}
+
+
+def positions(cell: Cell) -> pd.DataFrame:
+    """Return acceptance by draft position of one cell: its keys, then `acceptance.COLUMNS`; no rows if it failed."""
+    table = acceptance.acceptance_by_position(cut(cell))
+    if cell.record.status == "failed":
+        table = table.iloc[:0]
+    return _keyed(table, cell)
+
+
+def checks(cell: Cell) -> pd.DataFrame:
+    """Return the checks of one cell, a row each: check, verdict, value, limit, reason, behind the cell's keys."""
+    rows = [] if cell.record.status == "failed" else verdicts(cut(cell))
+    columns = ["check", "verdict", "value", "limit", "reason"]
+    table = pd.DataFrame([[getattr(row, column) for column in columns] for row in rows], columns=columns)
+    return _keyed(table, cell)
+
+
+def _keys(cell: Cell) -> dict[str, Value]:
+    asked = cell.record.asked
+    return {
+        "arm": asked.arm,
+        "workload": asked.workload,
+        "concurrency": asked.concurrency,
+        "repeat": asked.repeat,
+        "source": cell.record.provenance.identity.source,
+    }
+
+
+def _keyed(table: pd.DataFrame, cell: Cell) -> pd.DataFrame:
+    keyed = table.assign(**_keys(cell))
+    return keyed[[*KEYS, *table.columns]]
+
+
+def _named(made: list[Check], verdict: Verdict) -> str | None:
+    return "; ".join(check.check for check in made if check.verdict == verdict) or None

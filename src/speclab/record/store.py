@@ -1,0 +1,163 @@
+"""Cells on disk: written whole or not at all, read back as `Cell`, never run twice."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import ValidationError
+
+from speclab.engines.base import Answer
+from speclab.errors import UserError
+from speclab.load.closed_loop import CellLog
+from speclab.record.cell import Cell
+from speclab.record.schema import REQUEST_COLUMNS, Asked, CellRecord
+
+RECORD_FILE = "cell.json"
+REQUESTS_FILE = "requests.parquet"
+
+
+def arm_folder(runs: Path, asked: Asked) -> Path:
+    """Return the folder of one arm's cells: ``<runs>/<engine>-<device>/<lab>/<arm>``."""
+    return runs / f"{asked.engine}-{asked.device}" / asked.lab / asked.arm
+
+
+def cell_folder(runs: Path, asked: Asked) -> Path:
+    """Return the folder of one cell."""
+    return arm_folder(runs, asked) / asked.cell
+
+
+def is_finished(folder: Path, asked: Asked) -> bool:
+    """Return whether `folder` holds a whole, successful cell that was asked for in exactly this way."""
+    try:
+        record = CellRecord.model_validate_json((folder / RECORD_FILE).read_bytes())
+        pq.read_schema(folder / REQUESTS_FILE)
+    except (OSError, ValidationError, pa.ArrowInvalid):
+        return False  # half written by something else, or of an older shape: run it again
+    return record.status == "ok" and record.asked_sha256 == asked.sha256
+
+
+def write(folder: Path, record: CellRecord, requests: pa.Table) -> None:
+    """Write a cell whole or not at all, replacing what an older request left there.
+
+    Raises
+    ------
+    UserError
+        The folder cannot be written (full disk, no permission).
+    """
+    new, old = (folder.with_name(f".{folder.name}.{state}") for state in ("new", "old"))
+    try:
+        for leftover in (new, old):
+            shutil.rmtree(leftover, ignore_errors=True)
+        new.mkdir(parents=True)
+        (new / RECORD_FILE).write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        pq.write_table(
+            requests,
+            new / REQUESTS_FILE,
+            compression="zstd",
+            use_dictionary=["prompt_id", "finish_reason"],
+            column_encoding={"event_us.list.element": "DELTA_BINARY_PACKED"},
+        )
+        if folder.exists():
+            folder.rename(old)
+        new.rename(folder)
+        shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        shutil.rmtree(new, ignore_errors=True)
+        raise UserError(
+            f"the cell could not be written ({error.strerror})", "free the disk or mend its permissions", file=folder
+        ) from None
+
+
+def read(folder: Path) -> Cell:
+    """Return the cell in a folder.
+
+    Raises
+    ------
+    UserError
+        The folder is half written or of a shape this version does not know.
+    """
+    record_file, requests_file = folder / RECORD_FILE, folder / REQUESTS_FILE
+    remedy = "delete this folder and run its lab again: only what is missing is run"
+    for file in (record_file, requests_file):
+        if not file.is_file():
+            raise UserError("no such file", remedy, file=file)
+    try:
+        record = CellRecord.model_validate_json(record_file.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"])) or None
+        raise UserError(f"not a cell record ({first['msg']})", remedy, file=record_file, key=key) from None
+    try:
+        table = pq.read_table(requests_file).cast(REQUEST_COLUMNS)
+    except (pa.ArrowInvalid, ValueError) as error:
+        problem = str(error).splitlines()[0]
+        raise UserError(f"not a request table ({problem})", remedy, file=requests_file) from None
+    return Cell(record, _to_frame(table))
+
+
+def read_arm(folder: Path) -> list[Cell]:
+    """Return all cells of an arm's folder, in the order of their names."""
+    return [read(path.parent) for path in sorted(folder.glob(f"[!.]*/{RECORD_FILE}"))]
+
+
+def to_table(log: CellLog, warm_up: int) -> pa.Table:
+    """Return the answers of a cell as a table of `REQUEST_COLUMNS`.
+
+    Parameters
+    ----------
+    log : CellLog
+        What the load kept.
+    warm_up : int
+        How many of the first answers belong to the warm-up.
+    """
+    answers = log.answers
+    offsets_us = [_offsets_us(answer) for answer in answers]
+    tokens = [np.asarray(answer.event_tokens, dtype=np.int16) for answer in answers]
+    columns = {
+        "request": pa.array(range(len(answers)), pa.int32()),
+        "prompt_id": pa.array([answer.prompt.id for answer in answers], pa.string()),
+        "warm_up": pa.array([index < warm_up for index in range(len(answers))], pa.bool_()),
+        "prompt_tokens": pa.array([answer.prompt_tokens for answer in answers], pa.int32()),
+        "output_tokens": pa.array([answer.output_tokens for answer in answers], pa.int32()),
+        "start_s": pa.array([answer.start_s - log.start_s for answer in answers], pa.float64()),
+        "end_s": pa.array([None if a.end_s is None else a.end_s - log.start_s for a in answers], pa.float64()),
+        "event_us": _lists(offsets_us, np.int32, pa.int32()),
+        "event_tokens": _lists(tokens, np.int16, pa.int16()),
+        "finish_reason": pa.array([answer.finish_reason for answer in answers], pa.string()),
+        "error": pa.array([answer.error for answer in answers], pa.string()),
+        "text": pa.array([answer.text for answer in answers], pa.string()),
+    }
+    return pa.Table.from_pydict(columns, schema=REQUEST_COLUMNS)
+
+
+def _offsets_us(answer: Answer) -> npt.NDArray[np.int32]:
+    since_start = np.asarray(answer.event_s, dtype=np.float64) - answer.start_s
+    return np.rint(since_start * 1e6).astype(np.int32)
+
+
+def _lists(rows: Sequence[npt.NDArray[np.generic]], dtype: npt.DTypeLike, element: pa.DataType) -> pa.ListArray:
+    ends = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int32)
+    values = np.concatenate(rows) if rows else np.empty(0, dtype)
+    return pa.ListArray.from_arrays(pa.array(ends), pa.array(values, element))
+
+
+def _to_frame(table: pa.Table) -> pd.DataFrame:
+    lists = {name: _rows(table.column(name).combine_chunks()) for name in ("event_us", "event_tokens")}
+    frame = table.drop_columns(list(lists)).to_pandas()
+    for name, rows in lists.items():
+        frame[name] = rows
+    return frame[REQUEST_COLUMNS.names]
+
+
+def _rows(column: pa.ListArray) -> pd.Series[object]:
+    ends = column.offsets.to_numpy()
+    values = column.values.to_numpy()
+    return pd.Series([values[a:b] for a, b in itertools.pairwise(ends)], dtype=object)

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from speclab import lab as labs
+from speclab.errors import UserError
+from speclab.lab import Phases
+
+ARM = """
+lab: mini
+arm: ngram
+label: n-gram
+speculation: {method: ngram, num_speculative_tokens: 4, prompt_lookup_min: 2, prompt_lookup_max: 4}
+"""
+LAB = """
+title: Mini
+question: Does it read?
+target: {model: a/b, tokens: llama-3.1}
+arms: [ngram]
+workloads: [chat]
+concurrencies: [1, 4]
+"""
+
+
+@pytest.fixture
+def mini(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SPECLAB_ROOT", str(tmp_path))
+    folder = tmp_path / "labs" / "mini"
+    folder.mkdir(parents=True)
+    (folder / "lab.yml").write_text(LAB)
+    (folder / "ngram.yml").write_text(ARM)
+    return folder
+
+
+def test_every_committed_lab_and_arm_is_valid() -> None:
+    assert {"lab09", "cpu-smollm2"} <= set(labs.names())
+    for name in labs.names():
+        lab = labs.load(name)
+        assert [lab.arm(arm).arm for arm in lab.arms] == list(lab.arms)
+        files = {file.stem for file in (labs.paths.labs() / name).glob("*.yml")} - {"lab"}
+        assert files == set(lab.arms), "an arm file that no lab runs, or an arm without a file"
+
+
+def test_lab09_is_what_the_report_ran() -> None:
+    lab = labs.load("lab09")
+    assert lab.arms == ("baseline", "draft-1b-k3", "eagle3-k3", "ngram-k8", "ngram-k2")
+    assert lab.workloads == ("chat", "completion", "revision")
+    assert lab.concurrencies == (1, 4, 16, 64, 128, 256)
+    assert lab.phases.window_s == (5.0, 57.0)
+    assert lab.sampling.temperature == 0
+    assert lab.server["enable-prefix-caching"] is False
+    assert lab.server["max-num-seqs"] == max(lab.concurrencies)
+    assert {name: lab.arm(name).k for name in lab.arms} == {
+        "baseline": 0, "draft-1b-k3": 3, "eagle3-k3": 3, "ngram-k8": 8, "ngram-k2": 2,
+    }  # fmt: skip
+
+
+def test_an_arm_overrides_the_labs_server_flags(mini: Path) -> None:
+    (mini / "lab.yml").write_text(LAB + "server: {seed: 1, max-num-seqs: 8}\n")
+    (mini / "ngram.yml").write_text(ARM + "server: {max-num-seqs: 4}\n")
+    lab = labs.load("mini")
+    assert lab.server_flags(lab.arm("ngram")) == {"seed": 1, "max-num-seqs": 4}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "expected"),
+    [
+        ("speculaton: {}", ["ngram.yml: speculaton", "unknown key 'speculaton'", "did you mean 'speculation'?"]),
+        ("label: 3", ["ngram.yml: label", "found 3", "valid string"]),
+        (
+            "speculation: {method: ngram, num_speculative_tokens: 0, prompt_lookup_min: 2, prompt_lookup_max: 4}",
+            ["ngram.yml: speculation.num_speculative_tokens", "found 0", "greater than 0"],
+        ),
+        (
+            "speculation: {method: ngram, num_speculative_tokens: 4}",
+            ["ngram.yml: speculation", "prompt_lookup_min and prompt_lookup_max"],
+        ),
+        ("speculation: {method: eagle3, num_speculative_tokens: 3}", ["speculation", "eagle3 needs a model"]),
+        ("speculation: {method: medusa, num_speculative_tokens: 3}", ["speculation.method", "'medusa'", "'ngram'"]),
+        ("arm: other", ["ngram.yml", "says lab 'mini', arm 'other'", "make them agree"]),
+        (
+            "simulated: {acceptance: {chat: [0.4, 0.6]}}",
+            ["ngram.yml: simulated", "acceptance of chat must be a falling curve"],
+        ),
+        ("simulated: {acceptance: {chat: [1.4]}}", ["simulated.acceptance.chat.0", "found 1.4", "less than or equal"]),
+        ("label: [", ["ngram.yml", "not YAML", "mend the syntax"]),
+    ],
+)
+def test_a_mistake_is_one_line_with_file_key_value_and_remedy(mini: Path, wrong: str, expected: list[str]) -> None:
+    kept = [line for line in ARM.splitlines() if line.split(":")[0] != wrong.split(":")[0]]
+    (mini / "ngram.yml").write_text("\n".join([*kept, wrong]))
+    with pytest.raises(UserError) as error:
+        labs.load("mini").arm("ngram")
+    message = str(error.value)
+    assert "\n" not in message
+    for part in expected:
+        assert part in message
+
+
+def test_an_unknown_lab_or_arm_names_those_that_are_there(mini: Path) -> None:
+    with pytest.raises(UserError, match=r"unknown lab 'lab10'; the labs here: mini"):
+        labs.load("lab10")
+    with pytest.raises(UserError, match=r"lab.yml: arms: unknown arm 'eagle'; the arms of mini: ngram"):
+        labs.load("mini").arm("eagle")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "expected"),
+    [
+        ("concurrencies: [4, 1]", "concurrencies must rise"),
+        ("arms: [ngram, ngram]", "holds a name twice"),
+        ("workloads: [chat, summaries]", "workloads.1: found 'summaries'"),
+        ("phases: {length_s: 5}", "phases: .* must be longer"),
+        ("enginee: vllm", "did you mean 'engine'"),
+    ],
+)
+def test_a_mistake_in_the_lab_is_named_too(mini: Path, wrong: str, expected: str) -> None:
+    kept = [line for line in LAB.splitlines() if line.split(":")[0] != wrong.split(":")[0]]
+    (mini / "lab.yml").write_text("\n".join([*kept, wrong]))
+    with pytest.raises(UserError, match=expected):
+        labs.load("mini")
+
+
+def test_phases_keep_a_window() -> None:
+    assert Phases(length_s=10, drop_first_s=2, drop_last_s=1).window_s == (2, 9)

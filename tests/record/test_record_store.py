@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from speclab.engines.base import Answer, EngineIdentity
+from speclab.errors import UserError
+from speclab.lab import Phases, Sampling
+from speclab.load.closed_loop import CellLog
+from speclab.prompts.base import Prompt
+from speclab.record import provenance, store
+from speclab.record.schema import REQUEST_COLUMNS, Asked, CellRecord, Failure
+
+IDENTITY = EngineIdentity(engine="vllm", version="vLLM 0.32.0", device="test-cpu")
+
+
+def asked(concurrency: int = 2) -> Asked:
+    return Asked(
+        lab="mini", arm="baseline", workload="chat", concurrency=concurrency, repeat=0, engine="vllm",
+        device="test-cpu", target="a/b", phases=Phases(length_s=10, drop_first_s=1, drop_last_s=1),
+        sampling=Sampling(), speculation=None, server={"seed": 1}, environment={}, prompts_sha256="0", code_version=1,
+    )  # fmt: skip
+
+
+def record(request: Asked, failure: Failure | None = None) -> CellRecord:
+    return CellRecord(
+        asked=request, asked_sha256=request.sha256, status="failed" if failure else "ok", failure=failure,
+        window_s=request.phases.window_s, provenance=provenance.of(IDENTITY, provenance.now()),
+    )  # fmt: skip
+
+
+def log() -> CellLog:
+    ended = Answer(
+        Prompt("chat", "chat/01", "?"), start_s=100.5, event_s=[100.75, 101.0, 101.5], event_tokens=[1, 4, 2],
+        prompt_tokens=20, output_tokens=7, end_s=101.5, finish_reason="stop", text="seven tokens",
+    )  # fmt: skip
+    cut_off = Answer(Prompt("chat", "chat/02", "?"), start_s=101.0, event_s=np.array([101.25]), event_tokens=[1])
+    broken = Answer(Prompt("chat", "chat/03", "?"), start_s=102.0, end_s=102.1, error="HTTP 500")
+    return CellLog(start_s=100.0, answers=[ended, cut_off, broken], readings=[], lags_s=[])
+
+
+def test_a_cell_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    folder = store.cell_folder(tmp_path, asked())
+    assert folder == tmp_path / "vllm-test-cpu" / "mini" / "baseline" / "chat-c002-r0"
+    store.write(folder, record(asked()), store.to_table(log(), warm_up=1))
+    cell = store.read(folder)
+    assert cell.record == record(asked()).model_copy(update={"provenance": cell.record.provenance})
+    assert list(cell.requests.columns) == REQUEST_COLUMNS.names
+    assert cell.requests["start_s"].tolist() == [0.5, 1.0, 2.0]
+    assert cell.requests["event_us"][0].tolist() == [250_000, 500_000, 1_000_000]
+    assert cell.requests["event_tokens"][0].tolist() == [1, 4, 2]
+    assert cell.requests["event_us"][1].tolist() == [250_000]
+    assert cell.requests["event_us"][2].tolist() == []
+    assert cell.requests["warm_up"].tolist() == [True, False, False]
+    assert np.isnan(cell.requests["end_s"][1])
+    assert cell.requests["error"][2] == "HTTP 500"
+
+
+def test_a_cell_is_finished_only_when_whole_successful_and_asked_for_in_this_way(tmp_path: Path) -> None:
+    folder = tmp_path / "cell"
+    assert not store.is_finished(folder, asked())
+    store.write(folder, record(asked(), Failure(kind="hung", reason="silent")), store.to_table(log(), 1))
+    assert not store.is_finished(folder, asked()), "a failed cell is tried again"
+    store.write(folder, record(asked()), store.to_table(log(), 1))
+    assert store.is_finished(folder, asked())
+    assert not store.is_finished(folder, asked(concurrency=4)), "another request has another hash"
+    (folder / store.REQUESTS_FILE).unlink()
+    assert not store.is_finished(folder, asked())
+    with pytest.raises(UserError, match=r"requests.parquet: no such file; delete this folder and run its lab again"):
+        store.read(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "expected"),
+    [
+        (store.RECORD_FILE, b'{"asked"', "cell.json.*not a cell record"),
+        (store.RECORD_FILE, b"{}", "cell.json: asked: not a cell record"),
+        (store.REQUESTS_FILE, b"PAR1 and no more", "requests.parquet: not a request table"),
+    ],
+)
+def test_a_half_written_file_is_named(tmp_path: Path, file: str, content: bytes, expected: str) -> None:
+    folder = tmp_path / "cell"
+    store.write(folder, record(asked()), store.to_table(log(), 1))
+    (folder / file).write_bytes(content)
+    assert not store.is_finished(folder, asked())
+    with pytest.raises(UserError, match=expected):
+        store.read(folder)
+
+
+def test_writing_leaves_no_trace_of_an_interrupted_write(tmp_path: Path) -> None:
+    folder = tmp_path / "cell"
+    leftover = tmp_path / ".cell.new"
+    leftover.mkdir()
+    (leftover / "half").write_text("a write that was cut off")
+    store.write(folder, record(asked()), store.to_table(log(), 1))
+    assert [path.name for path in tmp_path.iterdir()] == ["cell"]
+    assert [cell.record.asked.concurrency for cell in store.read_arm(tmp_path)] == [2]
+
+
+def test_a_failed_write_keeps_the_finished_cell(tmp_path: Path) -> None:
+    folder = tmp_path / "cell"
+    store.write(folder, record(asked()), store.to_table(log(), 1))
+    blocked = tmp_path / "cell" / store.RECORD_FILE / "below-a-file"
+    with pytest.raises(UserError, match="could not be written"):
+        store.write(blocked, record(asked()), store.to_table(log(), 1))
+    assert store.is_finished(folder, asked())
+
+
+def test_the_hash_depends_on_everything_that_was_asked() -> None:
+    base = asked()
+    assert base.sha256 == asked().sha256
+    for change in ({"server": {"seed": 2}}, {"repeat": 1}, {"prompts_sha256": "1"}, {"code_version": 2}):
+        assert base.model_copy(update=change).sha256 != base.sha256
+
+
+def test_an_empty_cell_has_a_table_of_the_same_shape() -> None:
+    table = store.to_table(CellLog(start_s=0.0, answers=[], readings=[], lags_s=[]), warm_up=0)
+    assert table.num_rows == 0
+    assert table.schema == REQUEST_COLUMNS
+    assert isinstance(table, pa.Table)
