@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from speclab import derived, paths
 from speclab import lab as labs
+from speclab import paths, results
 from speclab import run as runs
 from speclab.engines import Options
 from speclab.engines.base import Reading
@@ -93,9 +93,7 @@ def print_findings(
     """Print what a lab's results come to, one row a finding."""
     from speclab.findings import table
 
-    loaded = labs.load(lab)
-    tables = derived.read(lab, engine, data=data)
-    found = table.findings(tables.cells, tables.positions, {name: loaded.arm(name).k for name in loaded.arms})
+    found = results.of(lab, engine, data=data).findings
     if finding is not None:
         known = sorted(found["finding"].unique())
         if finding not in known:

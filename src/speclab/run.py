@@ -7,10 +7,12 @@ is gone is started again for the next cell.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,8 +30,11 @@ from speclab.record import provenance, store
 from speclab.record.schema import Asked, CellRecord, ClientLag, Failure
 from speclab.validation import validated
 
-CODE_VERSION = 1
-"""Part of every cell's hash. Raise it when the same request would now be measured or simulated differently."""
+MEASURING_VERSION = "1"
+"""Part of every measured cell's hash. Raise it when the same request would now be measured differently."""
+
+SIMULATING = ("model", "load", "engines/base.py", "engines/simulated*.py", "engines/virtual_time.py")
+"""The code that decides a simulated cell; its content is part of the cell's hash."""
 
 Progress = Callable[[Asked, float, Reading | None], None]
 """Told a cell, the seconds of it that have passed, and the server's last reading; None at the cell's end."""
@@ -142,7 +147,7 @@ def plan(lab: Lab, arm: Arm, engine: EngineName, options: Options) -> list[Asked
             simulated_target=_target_for(workload, lab.simulated) if engine == "simulated" else None,
             simulated_drafter=_drafter_for(workload, arm.simulated) if engine == "simulated" else None,
             prompts_sha256=prompts.load(workload, lab.sampling.seed).sha256,
-            code_version=CODE_VERSION,
+            code_version=_code_version(engine),
         )
         for repeat in range(lab.repeats)
         for workload in lab.workloads
@@ -210,6 +215,21 @@ def _lag(lags_s: Sequence[float]) -> ClientLag | None:
     return ClientLag(
         mean_ms=float(lags_ms.mean()), p99_ms=float(np.percentile(lags_ms, 99)), max_ms=float(lags_ms.max())
     )
+
+
+def _code_version(engine: EngineName) -> str:
+    return _simulating_sha256() if engine == "simulated" else MEASURING_VERSION
+
+
+@cache
+def _simulating_sha256() -> str:
+    package = Path(__file__).parent
+    files = [file for pattern in SIMULATING for path in sorted(package.glob(pattern)) for file in _modules(path)]
+    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def _modules(path: Path) -> list[Path]:
+    return sorted(path.rglob("*.py")) if path.is_dir() else [path]
 
 
 def _served_together(engine: EngineName, cells: Sequence[Asked]) -> list[list[Asked]]:

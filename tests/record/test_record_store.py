@@ -21,7 +21,7 @@ def asked(concurrency: int = 2) -> Asked:
     return Asked(
         lab="mini", arm="baseline", workload="chat", concurrency=concurrency, repeat=0, engine="vllm",
         device="test-cpu", target="a/b", phases=Phases(length_s=10, drop_first_s=1, drop_last_s=1),
-        sampling=Sampling(), speculation=None, server={"seed": 1}, environment={}, prompts_sha256="0", code_version=1,
+        sampling=Sampling(), speculation=None, server={"seed": 1}, environment={}, prompts_sha256="0", code_version="1",
     )  # fmt: skip
 
 
@@ -112,7 +112,7 @@ def test_a_failed_write_keeps_the_finished_cell(tmp_path: Path) -> None:
 def test_the_hash_depends_on_everything_that_was_asked() -> None:
     base = asked()
     assert base.sha256 == asked().sha256
-    for change in ({"server": {"seed": 2}}, {"repeat": 1}, {"prompts_sha256": "1"}, {"code_version": 2}):
+    for change in ({"server": {"seed": 2}}, {"repeat": 1}, {"prompts_sha256": "1"}, {"code_version": "2"}):
         assert base.model_copy(update=change).sha256 != base.sha256
 
 

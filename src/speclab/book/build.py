@@ -1,8 +1,8 @@
 """Execute the notebooks of the book that are out of date: ``python -m speclab.book.build``.
 
 A page is out of date when a hash of what decides it (template, parameters, YAML, tables, code, locked versions) or of
-what it left differs from the one noted in ``.build/pages.json`` at its last run. Times of files say nothing: git sets them
-freely.
+what it left differs from the one noted in ``.build/pages.json`` at its last run. Times of files say nothing: git
+sets them freely.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _execute_all(console: Console, todo: Sequence[Page], notes: dict[str, dict[s
     if not todo:
         return failures
     spawn = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
-    with ProcessPoolExecutor(max_workers=WORKERS, mp_context=spawn) as pool:
+    with ProcessPoolExecutor(WORKERS, spawn, initializer=_keep_kernels_quiet) as pool:
         # the stamp is taken before the run: an edit made meanwhile leaves the page out of date
         started = {pool.submit(execute, page): (page, pages.stamp(page)) for page in todo}
         for done, future in enumerate(as_completed(started), start=1):
@@ -132,6 +132,13 @@ def execute(page: Page) -> tuple[str | None, float]:
         return problem, time.monotonic() - began
     draft.replace(page.notebook)
     return None, time.monotonic() - began
+
+
+def _keep_kernels_quiet() -> None:
+    """Send what kernels say on their own (not what notebooks print) to a log: each would tell how it is connected."""
+    log = paths.root() / ".build" / "kernels.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
 
 
 def _note(file: Path, notes: dict[str, dict[str, str]]) -> None:

@@ -69,8 +69,8 @@ def pages_to_read_again(
 ) -> list[str]:
     """Return the pages that show something from a page that moved.
 
-    Sphinx reads again only what changed itself, and MyST-NB fills numbers in afterwards: an untouched chapter would keep
-    the number of the notebook's last version (MyST-NB notes no dependency of a glue role on its notebook).
+    Sphinx reads again only what changed itself, and MyST-NB fills numbers in afterwards: an untouched chapter would
+    keep the number of the notebook's last version (MyST-NB notes no dependency of a glue role on its notebook).
     """
     moved = added | changed | removed
     for page in moved:

@@ -26,6 +26,8 @@ def html(frame: pd.DataFrame, caption: str, *, failed: Sequence[bool] | None = N
     digits : int
         Significant digits of floating-point numbers.
     """
+    if frame.empty:
+        return f"<p>{escape(caption)}: none.</p>"
     table = frame.to_html(
         index=False, border=0, na_rep="–", escape=True, float_format=lambda value: f"{value:,.{digits}g}"
     )

@@ -13,6 +13,9 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from speclab.lab import EngineName, Sampling
 from speclab.prompts.base import Prompt
 from speclab.validation import Frozen
@@ -68,9 +71,9 @@ class Answer:
 
     prompt: Prompt
     start_s: float
-    event_s: Sequence[float] = field(default_factory=list)
+    event_s: Sequence[float] | NDArray[np.float64] = field(default_factory=list)
     """Loop time at which each event arrived, s."""
-    event_tokens: Sequence[int] = field(default_factory=list)
+    event_tokens: Sequence[int] | NDArray[np.int16] = field(default_factory=list)
     """Tokens that each event delivered, by the server's own running usage."""
     prompt_tokens: int | None = None
     output_tokens: int | None = None

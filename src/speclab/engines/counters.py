@@ -1,8 +1,8 @@
 """A vLLM server's Prometheus text as a `Reading`.
 
 Only exact names count: each speculative counter stands beside a ``_created`` gauge that holds a time stamp
-(vllm#41916). What a server does not offer stays None, so that "not offered" is never read as 0. Names and labels: vLLM's
-"Production metrics" page.
+(vllm#41916). What a server does not offer stays None, so that "not offered" is never read as 0. Names and labels are
+those of vLLM's page "Production metrics".
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Runs a command and stops it with all its descendants, whatever becomes of the process that asked for it.
 
-``python -m speclab.engines.guard COMMAND...`` starts the command in a session of its own, and ends it when standard input
-closes. A pipe closes with the process that holds it, so a server never outlives a notebook kernel that was killed: no
-handler in that kernel has to run. Exits with the command's own status, 128 + n where signal n ended it.
+``python -m speclab.engines.guard COMMAND...`` starts the command in a session of its own, and ends it when standard
+input closes. A pipe closes with the process that holds it, so that a server does not outlive a notebook kernel that was
+killed: no handler in that kernel has to run. Exits with the command's own status, 128 + n where signal n ended it.
 """
 
 from __future__ import annotations
@@ -31,23 +31,25 @@ def main(command: list[str]) -> int:
     return status if status >= 0 else 128 - status
 
 
-def stop_tree(pid: int) -> None:
+def stop_tree(pid: int, within_s: float = TERMINATE_WITHIN_S) -> None:
     """Terminate, then kill, a session leader, its descendants, and whatever is left of its process group.
 
     Parameters
     ----------
     pid : int
         The leader's process id; also the id of its group, whose members may have lost their parent.
+    within_s : float
+        Time to end by themselves, s, before they are killed.
     """
     members = _tree(pid)
     for process in members:
         with suppress(psutil.NoSuchProcess):
             process.terminate()
-    _, alive = psutil.wait_procs(members, timeout=TERMINATE_WITHIN_S)
+    _, alive = psutil.wait_procs(members, timeout=within_s)
     for process in alive:
         with suppress(psutil.NoSuchProcess):
             process.kill()
-    psutil.wait_procs(alive, timeout=TERMINATE_WITHIN_S)
+    psutil.wait_procs(alive, timeout=within_s)
 
 
 def _tree(pid: int) -> list[psutil.Process]:

@@ -1,6 +1,6 @@
 """One streamed chat completion, turned into the events of an `Answer`.
 
-An event is a chunk at which the server's own running token count rose, and it holds as many tokens as the count rose by.
+An event is a chunk at which the server's own running token count rose, and it holds as many tokens as it rose by.
 Chunks are not counted and text is never tokenised again: under speculation one chunk holds several tokens (vllm#35471).
 The running count needs ``stream_options.continuous_usage_stats``; a server that gives only the final count cannot say
 which tokens came when, and its answers are errors rather than guesses.

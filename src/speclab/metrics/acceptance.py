@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
-from scipy import stats
+from numpy.typing import NDArray
+from scipy import special
 
 from speclab.metrics.counters import gained
 from speclab.metrics.window import CellWindow
+
+Z_95 = float(special.ndtri(0.975))
+"""Half-width of a 95% interval in standard errors."""
 
 COLUMNS = (
     "position",
@@ -48,7 +53,7 @@ def tokens_per_step(cut: CellWindow) -> float | None:
 
     Unconditional: each decode event is one step of its row, drafted or not, on a server that streams each step at once.
     """
-    decode = cut.events.decode
+    decode = cut.decode
     return float(decode.tokens.sum()) / len(decode) if len(decode) else None
 
 
@@ -73,39 +78,51 @@ def acceptance_by_position(cut: CellWindow) -> pd.DataFrame:
     speculation = cut.record.asked.speculation
     if gain is None or speculation is None or not gain.drafts or gain.accepted_by_position is None:
         return pd.DataFrame(columns=list(COLUMNS))
-    accepted = gain.accepted_by_position[: speculation.num_speculative_tokens]
-    return with_intervals(gain.drafts, accepted)
+    accepted = np.array(gain.accepted_by_position[: speculation.num_speculative_tokens])
+    reached = np.concatenate([[gain.drafts], accepted[:-1]])
+    table = with_intervals(np.full(len(accepted), gain.drafts), accepted, reached)
+    table.insert(0, "position", np.arange(len(accepted)))
+    return table
 
 
-def with_intervals(drafts: float, accepted: tuple[float, ...]) -> pd.DataFrame:
+def with_intervals(
+    drafts: NDArray[np.float64], accepted: NDArray[np.float64], reached: NDArray[np.float64]
+) -> pd.DataFrame:
     """Return marginal and conditional acceptance with 95% Wilson intervals.
 
     Parameters
     ----------
-    drafts : float
+    drafts : ndarray, shape (rows,)
         Drafts counted.
-    accepted : tuple of float
-        For each position, drafts whose tokens up to this position were all accepted.
+    accepted : ndarray, shape (rows,)
+        Drafts whose tokens up to the row's position were all accepted.
+    reached : ndarray, shape (rows,)
+        Drafts whose tokens before the row's position were all accepted: those in which the position was really tried.
 
     Returns
     -------
     pd.DataFrame
-        `COLUMNS`: ``marginal`` = accepted_i / drafts, ``conditional`` = accepted_i / accepted_(i-1), with ``reached`` =
-        accepted_(i-1), the drafts of which position i was really tried; null where nothing reached the position. The
-        intervals take drafts as independent. Drafts of one text are not, so the truth is a little wider.
+        ``drafts``, ``accepted``, ``marginal`` = accepted / drafts, ``reached``, ``conditional`` = accepted / reached,
+        and their bounds; null where nothing was tried. The intervals take drafts as independent. Drafts of one text
+        are not, so the truth is a little wider.
     """
-    rows = []
-    reached = drafts
-    for position, taken in enumerate(accepted):
-        rows.append((position, drafts, taken, *_wilson(taken, drafts), reached, *_wilson(taken, reached)))
-        reached = taken
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    table = pd.DataFrame({"drafts": drafts, "accepted": accepted, "reached": reached})
+    for share, trials in (("marginal", drafts), ("conditional", reached)):
+        table[share], table[f"{share}_low"], table[f"{share}_high"] = wilson(accepted, trials)
+    return table[list(COLUMNS[1:])]
 
 
-def _wilson(successes: float, trials: float) -> tuple[float | None, float | None, float | None]:
-    if trials <= 0:
-        return None, None, None
-    # a counter read between its parts can pass its total by a few
-    successes = min(max(successes, 0.0), trials)
-    interval = stats.binomtest(round(successes), round(trials)).proportion_ci(method="wilson")
-    return successes / trials, float(interval.low), float(interval.high)
+def wilson(
+    successes: NDArray[np.float64], trials: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return shares and their 95% Wilson score intervals, as ``scipy.stats.binomtest`` has them, for whole arrays.
+
+    Source: E. B. Wilson, Journal of the American Statistical Association 22 (1927) 209-212. NaN where there are no
+    trials.
+    """
+    n = np.where(trials > 0, trials, np.nan)
+    # counters that are read one after the other can pass their total by a few
+    share = np.clip(successes, 0, trials) / n
+    spread = Z_95 * np.sqrt(share * (1 - share) / n + Z_95**2 / (4 * n**2))
+    middle, scale = share + Z_95**2 / (2 * n), 1 + Z_95**2 / n
+    return share, np.maximum(0.0, (middle - spread) / scale), np.minimum(1.0, (middle + spread) / scale)

@@ -10,7 +10,7 @@ from scipy import stats
 
 from speclab.metrics.counters import gained, was_reset
 from speclab.metrics.latency import step_gap
-from speclab.metrics.throughput import answering, in_flight, occupancy
+from speclab.metrics.throughput import answering, answering_by_law, in_flight
 from speclab.metrics.window import CellWindow
 
 Verdict = Literal["PASS", "WARN", "FAIL"]
@@ -48,12 +48,14 @@ def verdicts(cut: CellWindow) -> list[Check]:
 
 
 def occupancy_check(cut: CellWindow, limit: float = 0.05) -> Check:
-    """Hold Little's law against the requests: `occupancy` within `limit` of the answers being written.
+    """Hold Little's law against the requests: both must give the answers being written, within `limit`.
 
-    Requests that wait for their first token are in flight but no answer yet, so they are on neither side.
+    Decode tokens only: first tokens take no time per output token, and requests that wait for theirs are in flight
+    but no answer yet, so they are on neither side. (`occupancy` counts first tokens too, which is 1 in an answer's
+    length.)
     """
     name = "occupancy"
-    by_law, open_answers, answers = occupancy(cut), answering(cut), len(cut.ended)
+    by_law, open_answers, answers = answering_by_law(cut), answering(cut), len(cut.ended)
     if by_law is None or open_answers == 0:
         return Check(name, "WARN", None, limit, "no answer ended inside the window")
     off = by_law / open_answers - 1
@@ -123,7 +125,7 @@ def client_lag_check(cut: CellWindow, limit: float = 0.25, fail_above: float = 1
 
 def event_is_step_check(cut: CellWindow, limit: float = 0.01, fail_above: float = 0.05) -> Check:
     """Check that one event is one step: at most `limit` of the decode events hold more than a step's k+1 tokens."""
-    name, decode = "event is a step", cut.events.decode
+    name, decode = "event is a step", cut.decode
     if not len(decode):
         return Check(name, "WARN", None, limit, "no decode events inside the window")
     speculation = cut.record.asked.speculation

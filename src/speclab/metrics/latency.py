@@ -49,7 +49,7 @@ def step_gaps(cut: CellWindow) -> NDArray[np.float64]:
     One event is one step of this row and holds 1..k+1 tokens, so a gap is a step's time and not a token's. A gap
     belongs to the event that ends it. Answers that the cell's end cut off count too.
     """
-    gaps: NDArray[np.float64] = cut.events.decode.gap_s * MS_PER_S
+    gaps: NDArray[np.float64] = cut.decode.gap_s * MS_PER_S
     return gaps
 
 

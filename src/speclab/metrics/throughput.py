@@ -64,6 +64,14 @@ def answering(cut: CellWindow) -> float:
     return _mean_open(cut, "first_s")
 
 
+def answering_by_law(cut: CellWindow) -> float | None:
+    """Return decode throughput x mean time per output token, `answering` by Little's law; None if no answer ended."""
+    time_ms = time_per_output_token(cut)
+    if time_ms is None:
+        return None
+    return float(cut.decode.tokens.sum()) / cut.window.length_s * time_ms / MS_PER_S
+
+
 def _mean_open(cut: CellWindow, since: str) -> float:
     table = cut.requests
     # no end and no error: still in flight when the cell ended; a failed request held its slot to its last event

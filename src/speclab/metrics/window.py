@@ -54,6 +54,8 @@ class CellWindow:
     events : Events
         Those inside the window, whichever request they belong to: a long answer that crosses a border gives the tokens
         that came inside, no more and no less. Warm-up answers count here, because they share the server's steps.
+    decode : Events
+        Those of `events` that are decode steps.
     """
 
     record: CellRecord
@@ -61,6 +63,7 @@ class CellWindow:
     requests: pd.DataFrame
     all_events: Events
     events: Events
+    decode: Events
 
     @property
     def ended(self) -> pd.DataFrame:
@@ -94,4 +97,6 @@ def cut(cell: Cell) -> CellWindow:
     first_s[events.row[firsts]] = events.time_s[firsts]
     last_s[events.row[firsts]] = events.time_s[lasts]
     requests = cell.requests.assign(first_s=first_s, last_s=last_s)
-    return CellWindow(cell.record, window, requests, events, events.where(window.holds(events.time_s)))
+    inside = window.holds(events.time_s)
+    decode = events.where(inside & ~events.is_first)
+    return CellWindow(cell.record, window, requests, events, events.where(inside), decode)

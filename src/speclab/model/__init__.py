@@ -1,1 +1,1 @@
-"""What a forward pass, a step and an accepted token cost on paper: devices, transformer shapes, roofline, speculation."""
+"""What a pass, a step and an accepted token cost on paper: devices, transformer shapes, roofline, speculation."""

@@ -1,9 +1,9 @@
 """GPUs as the cost model sees them: peak rates, how much of them is reached, memory, power.
 
-Peak rates, memory and board power are the vendor's (NVIDIA data sheets of A100, H100, H200 and B200; dense BF16). The two
-efficiency factors, the idle power and the energy per operation and per byte are those of the public site
-*inference-tradeoffs-explained* and of its simulator *Disaggregated_Inference_Sim*; their author calls everything about power
-illustrative, and none of it was measured.
+Peak rates, memory and board power are the vendor's (NVIDIA data sheets of A100, H100, H200 and B200; dense BF16). The
+two efficiency factors, the idle power and the energy per operation and per byte are those of the public site
+*inference-tradeoffs-explained* and of its simulator *Disaggregated_Inference_Sim*; their author calls everything about
+power illustrative, and none of it was measured.
 """
 
 from __future__ import annotations

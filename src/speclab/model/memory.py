@@ -14,7 +14,7 @@ USABLE_MEMORY = 0.90
 def kv_capacity_tokens(
     device: Device, target: Transformer, drafter: Transformer | None = None, usable: float = USABLE_MEMORY
 ) -> int:
-    """Return how many tokens of KV cache fit on one device, each cached by the target and, if there is one, the drafter.
+    """Return how many tokens of KV cache fit on one device, cached by the target and by any drafter.
 
     Activations are not counted. The answer is negative where the weights alone do not fit.
     """

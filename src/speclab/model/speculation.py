@@ -1,7 +1,7 @@
 """Tokens that a pass gains by speculation, in closed form and as draws.
 
-Acceptance by position is *marginal* throughout: entry i is the share of drafts whose tokens 1..i+1 were all accepted. Sources:
-Leviathan et al., arXiv:2211.17192 v2 (equation 1, theorems 3.8 and 3.11).
+Acceptance by position is *marginal* throughout: entry i is the share of drafts whose tokens 1..i+1 were all accepted.
+Sources: Leviathan et al., arXiv:2211.17192 v2 (equation 1, theorems 3.8 and 3.11).
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def accepted_counts(
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     """Turn one uniform number for each row-step into whether it had a draft and how many drafts were accepted.
 
-    At least i drafts are accepted where the number is below coverage x marginal[i - 1]: the marginal curve exactly, hence
-    the conditional acceptance at each position too.
+    At least i drafts are accepted where the number is below coverage x marginal[i - 1]: the marginal curve exactly,
+    hence the conditional acceptance at each position too.
 
     Parameters
     ----------

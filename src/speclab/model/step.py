@@ -1,4 +1,4 @@
-"""Time of one step of a server that batches continuously: decode rows, their drafts, new prompts, and what it takes besides."""
+"""Time of one step of a server that batches continuously: decode rows, their drafts, new prompts, the host."""
 
 from __future__ import annotations
 

@@ -1,20 +1,22 @@
 """Transformers as the cost model sees them: layers and widths, hence parameters, weight bytes and KV bytes.
 
-Weights and KV are BF16, two bytes a value. Shapes are those of the public model configurations (Llama 3, Llama 3.2); the two
-MTP heads are the one-layer copies of the target that the public site *inference-tradeoffs-explained* assumes. The EAGLE-3 head
-follows the paper (arXiv:2503.01840) and the public head for Llama 3.1 8B (yuhuili/EAGLE3-LLaMA3.1-Instruct-8B).
+Weights and KV are BF16, two bytes a value. Shapes are those of the public model configurations (Llama 3, Llama 3.2,
+SmolLM2); the two MTP heads are the one-layer copies of the target that the public site *inference-tradeoffs-explained*
+assumes. The EAGLE-3 head follows the paper (arXiv:2503.01840) and the public head for Llama 3.1 8B
+(yuhuili/EAGLE3-LLaMA3.1-Instruct-8B).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from speclab.errors import UserError
 
 BYTES_PER_VALUE = 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Transformer:
     """A decoder with grouped-query attention and a gated feed-forward block, or a drafter's head made of such layers.
 
@@ -27,12 +29,14 @@ class Transformer:
     output_vocabulary : int, optional
         Rows of the LM head where it writes fewer tokens than it reads (EAGLE-3).
     attention_inputs : int
-        Hidden vectors side by side at the input of the q, k and v projections: 2 in EAGLE-3 (embedding and state), else 1.
+        Hidden vectors side by side at the input of the q, k and v projections: 2 in EAGLE-3 (embedding and state),
+        else 1.
     fused_states : int
         Target states that one matrix folds into one vector: 3 in EAGLE-3, else 0. Charged on every pass, though only
         the first draft position needs it: at most 37 us on an H100.
     own_embedding, own_head : bool
-        Whether it holds these matrices itself, or borrows the target's: what it adds to memory. Reading is charged anyway.
+        Whether it holds these matrices itself, or borrows the target's: what it adds to memory. Reading is charged
+        anyway.
     """
 
     slug: str
@@ -70,12 +74,12 @@ class Transformer:
         """Parameters of the LM head."""
         return (self.output_vocabulary or self.vocabulary) * self.width
 
-    @property
+    @cached_property
     def matmul_parameters(self) -> int:
         """Parameters that every pass multiplies with, hence reads: layers, LM head, and the fusing matrix."""
         return self.layers * self.layer_parameters + self.head_parameters + self.fused_states * self.width * self.width
 
-    @property
+    @cached_property
     def kv_bytes_per_token(self) -> int:
         """KV cache of one token, byte."""
         return 2 * self.layers * self.kv_width * BYTES_PER_VALUE
@@ -94,6 +98,7 @@ _ALL = (
     _8B,
     _70B,
     Transformer("llama-3.2-1b", "Llama 3.2 1B", 16, 2048, 32, 8, 8192, 128256),
+    Transformer("smollm2-135m", "SmolLM2 135M", 30, 576, 9, 3, 1536, 49152),
     replace(_8B, slug="mtp-head-8b", name="MTP head of Llama 3 8B", layers=1, own_embedding=False, own_head=False),
     replace(_70B, slug="mtp-head-70b", name="MTP head of Llama 3 70B", layers=1, own_embedding=False, own_head=False),
     replace(

@@ -66,8 +66,8 @@ class Asked(Frozen):
     simulated_target: SimulatedTarget | None = None
     simulated_drafter: SimulatedDrafter | None = None
     prompts_sha256: str
-    code_version: int
-    """Raised by hand when the same request would now be measured or simulated differently."""
+    code_version: str
+    """Another one when the same request would now be measured or simulated differently."""
 
     @property
     def sha256(self) -> str:

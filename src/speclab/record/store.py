@@ -6,6 +6,7 @@ import itertools
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -151,13 +152,14 @@ def _lists(rows: Sequence[npt.NDArray[np.generic]], dtype: npt.DTypeLike, elemen
 
 def _to_frame(table: pa.Table) -> pd.DataFrame:
     lists = {name: _rows(table.column(name).combine_chunks()) for name in ("event_us", "event_tokens")}
-    frame = table.drop_columns(list(lists)).to_pandas()
+    frame: pd.DataFrame = table.drop_columns(list(lists)).to_pandas()
     for name, rows in lists.items():
         frame[name] = rows
-    return frame[REQUEST_COLUMNS.names]
+    ordered: pd.DataFrame = frame[REQUEST_COLUMNS.names]
+    return ordered
 
 
-def _rows(column: pa.ListArray) -> pd.Series[object]:
+def _rows(column: pa.ListArray) -> pd.Series[Any]:
     ends = column.offsets.to_numpy()
     values = column.values.to_numpy()
     return pd.Series([values[a:b] for a, b in itertools.pairwise(ends)], dtype=object)

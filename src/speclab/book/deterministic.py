@@ -1,0 +1,81 @@
+"""What makes an executed notebook depend on its content only: its name, its tags, and what is removed from it."""
+
+from __future__ import annotations
+
+import re
+
+from nbformat import NotebookNode
+
+HEADING = re.compile(r"^# .*$", re.MULTILINE)
+
+
+def head(nb: NotebookNode) -> None:
+    """Write the notebook's first heading from its parameters.
+
+    The template's metadata ``speclab.heading`` holds the text, with parameters in braces (``{label} ({lab})``); without
+    it, or when a parameter was not given, the template's own heading stays. Else all runs of one template would bear
+    one name.
+    """
+    text = nb.metadata.get("speclab", {}).get("heading")
+    parameters = nb.metadata.get("papermill", {}).get("parameters", {})
+    if text is None:
+        return
+    try:
+        heading = f"# {text.format_map(parameters)}"
+    except KeyError:
+        return
+    for cell in nb.cells:
+        if cell.cell_type == "markdown" and HEADING.search(cell.source):
+            cell.source = HEADING.sub(lambda _: heading, cell.source, count=1)
+            return
+
+
+def tag(nb: NotebookNode) -> None:
+    """Leave a reader of the page only the parameters that were used, folded."""
+    tags = [set(cell.metadata.get("tags", [])) for cell in nb.cells]
+    if not any("injected-parameters" in each for each in tags):
+        return
+    for cell, each in zip(nb.cells, tags, strict=True):
+        if "injected-parameters" in each:
+            cell.metadata["tags"] = sorted(each | {"hide-input"})
+        elif "parameters" in each:
+            cell.metadata["tags"] = sorted(each | {"remove-cell"})
+
+
+def normalise(nb: NotebookNode) -> NotebookNode:
+    """Remove from an executed notebook what its content does not decide.
+
+    Returns
+    -------
+    NotebookNode
+        The same notebook, changed in place.
+    """
+    papermill = nb.metadata.get("papermill", {})
+    nb.metadata["papermill"] = {"parameters": papermill.get("parameters", {})}
+    if papermill.get("exception"):
+        nb.metadata["papermill"]["exception"] = True
+    language = nb.metadata.get("language_info", {})
+    # the patch release of Python and the editor's mode say nothing about the content
+    nb.metadata["language_info"] = {key: language[key] for key in ("name", "pygments_lexer") if key in language}
+    for position, cell in enumerate(nb.cells):
+        cell["id"] = f"cell-{position:02d}"
+        failed = cell.metadata.get("papermill", {}).get("exception")
+        for key in ("papermill", "execution"):
+            cell.metadata.pop(key, None)
+        if failed:
+            cell.metadata["papermill"] = {"exception": True}
+        if cell.cell_type == "code":
+            cell["outputs"] = _joined(cell.outputs)
+    return nb
+
+
+def _joined(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """Join neighbouring pieces of one stream: where a kernel cuts them is chance."""
+    joined: list[NotebookNode] = []
+    for output in outputs:
+        last = joined[-1] if joined else None
+        if output.output_type == "stream" and last is not None and last.get("name") == output.name:
+            last["text"] += output.text
+        else:
+            joined.append(output)
+    return joined

@@ -1,0 +1,52 @@
+"""Each cell beside its baseline: same source (engine and device), workload, concurrency and repeat."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from speclab.errors import UserError
+from speclab.lab import BASELINE
+
+PLACE = ["source", "workload", "concurrency"]
+"""What a cell and its baseline have in common, beside the repeat."""
+
+PAIRED_METRICS = ["system_throughput", "user_throughput", "step_time", "time_per_output_token"]
+
+OK, FAILED_CHECK, NOT_RESOLVED, NOT_REACHED = "ok", "failed check", "not resolved", "not reached"
+
+
+def state(cells: pd.DataFrame) -> pd.Series[str]:
+    """Return each cell's standing: ``ok``, or ``failed check`` where the cell failed or did not pass its checks."""
+    failed_checks = cells["failed_checks"]
+    bad = (cells["status"] == "failed") | (failed_checks.notna() & (failed_checks != ""))
+    return bad.map({True: FAILED_CHECK, False: OK})
+
+
+def with_baseline(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the cells with the baseline's figures of the same place and repeat beside them.
+
+    Parameters
+    ----------
+    cells : pd.DataFrame
+        Rows of `speclab.metrics.summary.summarise`.
+
+    Returns
+    -------
+    pd.DataFrame
+        `cells` with ``state``, ``pair_state`` (``failed check`` if either of the two is) and `PAIRED_METRICS` of the
+        baseline under ``<metric>_baseline``, null where there is no such baseline cell.
+
+    Raises
+    ------
+    UserError
+        There is no cell of the baseline at all.
+    """
+    if not (cells["arm"] == BASELINE).any():
+        found = ", ".join(sorted(cells["arm"].unique()))
+        raise UserError(f"no results of the arm {BASELINE!r} (found: {found})", f"run the arm {BASELINE!r} too")
+    numbers = cells.assign(state=state(cells), **{name: pd.to_numeric(cells[name]) for name in PAIRED_METRICS})
+    keys = [*PLACE, "repeat"]
+    of_baseline = numbers.loc[numbers["arm"] == BASELINE, [*keys, *PAIRED_METRICS, "state"]]
+    pairs = numbers.merge(of_baseline, on=keys, how="left", suffixes=("", "_baseline"), validate="many_to_one")
+    either = (pairs["state"] == FAILED_CHECK) | (pairs["state_baseline"] == FAILED_CHECK)
+    return pairs.assign(pair_state=either.map({True: FAILED_CHECK, False: OK})).drop(columns="state_baseline")

@@ -1,0 +1,236 @@
+"""Every derived figure of a lab as one row of a long table: what the command line prints and the book draws."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+
+import numpy as np
+import pandas as pd
+
+from speclab.errors import UserError
+from speclab.findings import acceptance
+from speclab.findings.break_even import break_even_length
+from speclab.findings.crossover import crossover
+from speclab.findings.drafting import drafting_time, drafting_time_per_position
+from speclab.findings.pairs import FAILED_CHECK, NOT_RESOLVED, OK, with_baseline
+from speclab.findings.readings import implied_break_even_length, implied_step_time
+from speclab.findings.speed_up import speed_up, speed_up_mean_of_requests
+from speclab.lab import BASELINE
+
+COLUMNS = [
+    "finding",
+    "arm",
+    "workload",
+    "concurrency",
+    "position",
+    "value",
+    "low",
+    "high",
+    "n",
+    "status",
+    "unit",
+    "source",
+]
+NUMBERS = ["concurrency", "position", "value", "low", "high", "n"]
+WHOLE = ["concurrency", "position", "n"]
+
+UNITS = {
+    "speed_up": "x",
+    "speed_up_mean_of_requests": "x",
+    "crossover": "requests",
+    "system_throughput": "tok/s",
+    "activity_throughput": "tok/s",
+    "user_throughput": "tok/s",
+    "time_per_output_token": "ms",
+    "time_per_output_token_p99": "ms",
+    "step_gap_p50": "ms",
+    "step_gap_p99": "ms",
+    "step_time": "ms",
+    "tokens_per_step": "tokens",
+    "ms_per_accepted_token": "ms",
+    "break_even_length": "tokens",
+    "drafting_time": "ms",
+    "drafting_time_per_position": "ms",
+    "reported_acceptance_length": "tokens",
+    "draft_coverage": "ratio",
+    "draft_tokens_per_draft": "tokens",
+    "implied_step_time": "ms",
+    "implied_break_even_length": "tokens",
+    "occupancy": "requests",
+    "activity_occupancy": "requests",
+    "in_flight": "requests",
+    "answering": "requests",
+    "counter_residual": "ratio",
+    "acceptance_drift": "ratio",
+    "acceptance_by_position": "ratio",
+    "acceptance_by_position_conditional": "ratio",
+}
+"""Every finding and its unit, in the table's order."""
+
+PAIRED: dict[str, Callable[[pd.DataFrame], pd.Series[float]]] = {
+    "speed_up": speed_up,
+    "speed_up_mean_of_requests": speed_up_mean_of_requests,
+    "break_even_length": break_even_length,
+    "drafting_time": drafting_time,
+    "implied_break_even_length": implied_break_even_length,
+}
+"""Findings that hold a cell against its baseline; `drafting_time_per_position` too, which also needs k."""
+
+OF_DRAFTS = ("reported_acceptance_length", "draft_coverage", "draft_tokens_per_draft", "implied_step_time")
+"""Findings of one cell that an arm without drafts does not have."""
+
+
+def findings(cells: pd.DataFrame, positions: pd.DataFrame, k_by_arm: Mapping[str, int]) -> pd.DataFrame:
+    """Return all findings of a lab.
+
+    Parameters
+    ----------
+    cells : pd.DataFrame
+        Rows of `speclab.metrics.summary.summarise`.
+    positions : pd.DataFrame
+        Rows of `speclab.metrics.summary.positions`; may be empty.
+    k_by_arm : mapping of str to int
+        Draft tokens that each arm asks for at a step; 0 for the baseline.
+
+    Returns
+    -------
+    pd.DataFrame
+        `COLUMNS`. Numbers are floats, NaN where there is none (`to_json` writes null). A cell's repeats are averaged:
+        `n` is how many, `low` and `high` are their range (two or more). For acceptance `n` is the number of drafts
+        and the bounds are a 95% interval; for the crossover `n` is the number of concurrencies and the bounds are the
+        measured ones beside it. Status: ``ok``; ``failed check``: no repeat passed its checks (the value is shown
+        where there is one); ``not resolved``: nothing to compute it from (no baseline beside it, a counter not
+        offered).
+
+    Raises
+    ------
+    UserError
+        There is no cell of the baseline, or an arm is not in `k_by_arm`.
+    """
+    unknown = sorted(set(cells["arm"]) - set(k_by_arm))
+    if unknown:
+        raise UserError(f"results of unknown arms: {', '.join(unknown)}", "add them to the lab, or move them away")
+    pairs = with_baseline(cells)
+    of_cells = _averaged(_long(pairs, k_by_arm))
+    pooled = acceptance.pooled(positions, cells)
+    lengths = acceptance.lengths(pooled)
+    table = pd.concat(
+        [
+            _with_length_intervals(of_cells, lengths),
+            _crossovers(of_cells[of_cells["finding"] == "speed_up"]),
+            acceptance.acceptance_drift(lengths).assign(finding="acceptance_drift"),
+            *_by_position(pooled),
+        ],
+        ignore_index=True,
+    ).reindex(columns=COLUMNS)
+    table["unit"] = table["finding"].map(UNITS)
+    table[NUMBERS] = table[NUMBERS].astype(float)
+    order = table["finding"].map({finding: index for index, finding in enumerate(UNITS)})
+    return table.iloc[np.argsort(order.to_numpy(), kind="stable")].reset_index(drop=True)
+
+
+def to_json(table: pd.DataFrame) -> str:
+    """Return findings as a JSON list of flat objects; null where there is no value."""
+    columns = {name: [_plain(name, value) for value in table[name]] for name in COLUMNS}
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    return json.dumps(rows, indent=1, allow_nan=False)
+
+
+def _plain(column: str, value: object) -> str | float | int | None:
+    if not isinstance(value, float):
+        return None if value is None else str(value)
+    if not np.isfinite(value):
+        return None
+    return int(value) if column in WHOLE else float(value)
+
+
+def _long(pairs: pd.DataFrame, k_by_arm: Mapping[str, int]) -> pd.DataFrame:
+    """Return a row for each cell and finding: the cell's keys, ``finding``, ``value``, ``state``."""
+    k = pairs["arm"].map(dict(k_by_arm))
+    drafts, compares = k > 0, pairs["arm"] != BASELINE
+    everywhere = pd.Series(True, index=pairs.index)
+    parts = []
+
+    def add(finding: str, value: pd.Series, rows: pd.Series, standing: str) -> None:
+        part = pairs.loc[rows, acceptance.CELL].assign(
+            finding=finding, value=pd.to_numeric(value)[rows].astype(float), state=pairs.loc[rows, standing]
+        )
+        parts.append(part)
+
+    for finding in UNITS:
+        if finding in PAIRED:
+            add(finding, PAIRED[finding](pairs), compares, "pair_state")
+        elif finding == "drafting_time_per_position":
+            add(finding, drafting_time_per_position(pairs, k_by_arm), drafts, "pair_state")
+        elif finding == "implied_step_time":
+            add(finding, implied_step_time(pairs), drafts, "state")
+        elif finding in pairs.columns:
+            add(finding, pairs[finding], drafts if finding in OF_DRAFTS else everywhere, "state")
+    table = pd.concat(parts, ignore_index=True)
+    table["value"] = table["value"].where(np.isfinite(table["value"]))
+    return table
+
+
+def _averaged(long: pd.DataFrame) -> pd.DataFrame:
+    """Return the repeats of each cell and finding averaged; repeats that passed count alone where there is one."""
+    passed = long["state"] == OK
+    split = long.assign(good=long["value"].where(passed), bad=long["value"].where(~passed), failed=~passed)
+    grouped = split.groupby(["finding", *acceptance.CELL], sort=False, as_index=False)
+    table = grouped.agg(
+        good=("good", "mean"),
+        low=("good", "min"),
+        high=("good", "max"),
+        n_good=("good", "count"),
+        bad=("bad", "mean"),
+        n_bad=("bad", "count"),
+        failed=("failed", "any"),
+    )
+    resolved, several = table["n_good"] > 0, table["n_good"] > 1
+    otherwise = table["failed"].map({True: FAILED_CHECK, False: NOT_RESOLVED})
+    return table.assign(
+        value=table["good"].where(resolved, table["bad"]),
+        low=table["low"].where(several),
+        high=table["high"].where(several),
+        n=table["n_good"].where(resolved, table["n_bad"]),
+        status=otherwise.where(~resolved, OK),
+    ).drop(columns=["good", "bad", "n_good", "n_bad", "failed"])
+
+
+def _with_length_intervals(of_cells: pd.DataFrame, lengths: pd.DataFrame) -> pd.DataFrame:
+    """Put the interval that the drafts give on the reported acceptance length, in place of the range of repeats."""
+    if lengths.empty:
+        return of_cells
+    keyed = lengths.assign(finding="reported_acceptance_length").set_index(["finding", *acceptance.CELL])
+    table = of_cells.set_index(["finding", *acceptance.CELL])
+    known = keyed.index.intersection(table.index)
+    table = table.astype({"n": float})
+    table.loc[known, ["low", "high", "n"]] = keyed.loc[known, ["low", "high", "n"]].astype(float)
+    return table.reset_index()
+
+
+def _crossovers(speed_ups: pd.DataFrame) -> pd.DataFrame:
+    rows = []
+    for (source, arm, workload), curve in speed_ups.groupby(["source", "arm", "workload"], sort=False):
+        usable = curve["status"] == OK
+        at = curve["concurrency"]
+        crossing = crossover(at[usable], curve.loc[usable, "value"], at[~usable].tolist())
+        rows.append({"finding": "crossover", "source": source, "arm": arm, "workload": workload, **asdict(crossing)})
+    return pd.DataFrame(rows)
+
+
+def _by_position(pooled: pd.DataFrame) -> list[pd.DataFrame]:
+    if pooled.empty:
+        return []
+    keys = [*acceptance.CELL, "status", "position"]
+    kinds = (
+        ("acceptance_by_position", "marginal", "drafts"),
+        ("acceptance_by_position_conditional", "conditional", "reached"),
+    )
+    return [
+        pooled[[*keys, share, f"{share}_low", f"{share}_high", n]]
+        .set_axis([*keys, "value", "low", "high", "n"], axis=1)
+        .assign(finding=finding)
+        for finding, share, n in kinds
+    ]

@@ -1,0 +1,35 @@
+"""Figures that other people published, for comparison; each row says where it stands."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from speclab import paths
+from speclab.errors import UserError
+
+
+def read(name: str) -> pd.DataFrame:
+    """Return a table of published figures.
+
+    Parameters
+    ----------
+    name : str
+        File in the folder of published figures, without ``.csv`` (``lab09``).
+
+    Returns
+    -------
+    pd.DataFrame
+        ``id, finding, quantity, arm, workload, concurrency, value, low, high, unit, kind, source``. `finding` is the
+        name under which a lab's own findings hold the same figure, null where they do not; `value` is null where a
+        range was published; `kind` is ``stated`` or ``derived`` (with how).
+
+    Raises
+    ------
+    UserError
+        There is no such table.
+    """
+    file = paths.published() / f"{name}.csv"
+    if not file.exists():
+        known = ", ".join(sorted(path.stem for path in paths.published().glob("*.csv")))
+        raise UserError(f"no published figures {name!r}", f"there are: {known}", file=paths.published())
+    return pd.read_csv(file, comment="#")

@@ -1,0 +1,92 @@
+"""A small book, built by the real command: numbers that follow their notebook, badges, formulas without scripts."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from html import unescape
+from pathlib import Path
+
+import papermill
+import pytest
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def build(book: Path) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", str(book), "-W", "-n", "--keep-going"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def execute(book: Path, value: float) -> None:
+    papermill.execute_notebook(
+        FIXTURES / "numbers.ipynb", book / "numbers.ipynb", {"value": value, "lab": "lab09", "label": "n-gram"},
+        engine_name="speclab", progress_bar=False, cwd=book,
+    )  # fmt: skip
+
+
+def chapter(book: Path) -> str:
+    return (book / "_build" / "html" / "index.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("small") / "book"
+    shutil.copytree(FIXTURES / "book", folder)
+    execute(folder, 2.25)
+    done = build(folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_badges_have_their_colour_also_when_their_text_is_glued(book: Path) -> None:
+    found = re.findall(r'<span class="source-badge (source-\w+)">(.*?)</span>', chapter(book))
+    assert [kind for kind, _ in found] == ["source-simulated", "source-published"]
+    assert "simulated (h100-sxm)" in found[0][1]
+
+
+def test_formulas_are_mathml_and_no_page_loads_anything(book: Path) -> None:
+    html = chapter(book)
+    assert html.count("<math ") == 2
+    assert "tex-mml-chtml" not in html
+    assert re.findall(r'<(?:script|img|link|iframe)[^>]*(?:src|href)="(?:https?:)?//[^"]+"', html) == []
+    assert 'class="eqno">(1)' in html
+
+
+def test_page_is_named_by_its_parameters(book: Path) -> None:
+    assert "<title>n-gram (lab09)" in (book / "_build" / "html" / "numbers.html").read_text(encoding="utf-8")
+
+
+def test_a_chapter_follows_its_notebook(book: Path) -> None:
+    assert '<span class="pasted-text">2.25</span>' in chapter(book)
+    execute(book, 0.91)
+    done = build(book)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '<span class="pasted-text">0.91</span>' in chapter(book)
+    assert "2.25</span>" not in chapter(book)
+
+
+def test_a_chapter_follows_a_caption_that_it_points_to(book: Path) -> None:
+    # the chapter itself is untouched: only the notebook's heading, its name in the link, has changed
+    file = book / "numbers.ipynb"
+    notebook = json.loads(file.read_text(encoding="utf-8"))
+    notebook["cells"][0]["source"] = ["# Another name"]
+    file.write_text(json.dumps(notebook), encoding="utf-8")
+    done = build(book)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Another name" in unescape(chapter(book).split("<article")[1].split("</article>")[0])
+
+
+def test_a_notebook_that_no_longer_glues_fails_the_build(book: Path) -> None:
+    file = book / "numbers.ipynb"
+    notebook = json.loads(file.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            cell["outputs"] = [output for output in cell["outputs"] if not output.get("metadata", {}).get("scrapbook")]
+    file.write_text(json.dumps(notebook), encoding="utf-8")
+    done = build(book)
+    assert done.returncode != 0
+    assert "Glue reference 'value' not found" in done.stdout + done.stderr

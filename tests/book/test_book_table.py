@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from speclab.book import badge, table
+from speclab.errors import UserError
+
+FRAME = pd.DataFrame({"arm": ["baseline", "ngram <k8>"], "speed_up": [1.0, None]})
+
+
+def test_a_failed_row_is_marked_and_kept() -> None:
+    html = table.html(FRAME, "Speed-up & more", failed=[False, True])
+    rows = html.split("<tbody>")[1].split("</tr>")[:2]
+    assert '<tr class="failed">' not in rows[0]
+    assert '<tr class="failed">' in rows[1]
+    assert "ngram &lt;k8&gt;" in rows[1]
+    assert "<td>–</td>" in rows[1]
+    assert "<caption>Speed-up &amp; more</caption>" in html
+
+
+def test_digits_are_significant_ones() -> None:
+    html = table.html(pd.DataFrame({"value": [17753.123, 0.0123456]}), "x", digits=3)
+    assert "<td>1.78e+04</td>" in html
+    assert "<td>0.0123</td>" in html
+
+
+def test_an_empty_table_says_so() -> None:
+    assert table.html(pd.DataFrame(), "Positions") == "<p>Positions: none.</p>"
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ("simulated (h100-sxm)", "simulated"),
+        ("measured (vLLM 0.32.0, xeon)", "measured"),
+        ("Published: Lab 9", "published"),
+    ],
+)
+def test_a_badge_is_coloured_by_its_first_word(source: str, kind: str) -> None:
+    assert kind in (*badge.KINDS, "published:")
+    assert badge.html(source).startswith(f'<span class="source-badge source-{kind}">')
+
+
+@pytest.mark.parametrize("source", ["", "guessed (me)"])
+def test_a_badge_must_name_a_source(source: str) -> None:
+    with pytest.raises(UserError, match="published, simulated, measured"):
+        badge.kind(source)

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import papermill
+import pytest
+import yaml
+
+from speclab import lab as labs
+from speclab import paths
+
+TEMPLATES = sorted((paths.root() / "notebooks").glob("*.ipynb"))
+ARMS = sorted(file for file in paths.labs().glob("*/*.yml") if file.name != "lab.yml")
+
+
+def known(template: str) -> set[str]:
+    return set(papermill.inspect_notebook(str(paths.root() / "notebooks" / f"{template}.ipynb")))
+
+
+def test_there_are_templates() -> None:
+    assert {"run_arm", "speed_up", "acceptance", "milliseconds", "ngram"} <= {file.stem for file in TEMPLATES}
+
+
+@pytest.mark.parametrize("file", ARMS, ids=lambda file: f"{file.parent.name}/{file.stem}")
+def test_every_key_of_an_arm_is_a_parameter_of_run_arm(file: Path) -> None:
+    # papermill only warns of a parameter that the notebook does not have
+    keys = set(yaml.safe_load(file.read_text(encoding="utf-8")))
+    assert {"lab", "arm", "label"} <= keys <= known("run_arm")
+
+
+def test_everything_an_arm_may_hold_is_a_parameter_of_run_arm() -> None:
+    assert set(labs.Arm.model_fields) | {"engine", "workloads", "concurrencies", "out"} == known("run_arm")
+
+
+@pytest.mark.parametrize("file", TEMPLATES, ids=lambda file: file.stem)
+def test_a_template_is_thin_and_holds_no_output(file: Path) -> None:
+    notebook = nbformat.read(file, as_version=4)
+    nbformat.validate(notebook)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
+    assert [cell.metadata.get("tags") for cell in code].count(["parameters"]) == 1
+    assert not [cell.source for cell in code if "def " in cell.source or "class " in cell.source]
+    headings = [
+        line
+        for cell in notebook.cells
+        if cell.cell_type == "markdown"
+        for line in cell.source.splitlines()
+        if line.startswith("# ")
+    ]
+    assert len(headings) == 1
+
+
+@pytest.mark.parametrize("file", [file for file in TEMPLATES if file.stem != "run_arm"], ids=lambda file: file.stem)
+def test_an_analysis_takes_a_lab_and_an_engine(file: Path) -> None:
+    assert known(file.stem) == {"lab", "engine"}
+
+
+@pytest.mark.parametrize("file", TEMPLATES, ids=lambda file: file.stem)
+def test_every_figure_has_a_caption_a_name_and_words_for_those_who_cannot_see_it(file: Path) -> None:
+    for cell in nbformat.read(file, as_version=4).cells:
+        if cell.cell_type == "code" and "figures." in cell.source:
+            shown = cell.metadata["mystnb"]
+            assert shown["figure"]["name"].startswith("fig-")
+            assert len(shown["figure"]["caption"]) > 20
+            assert len(shown["image"]["alt"]) > 40
