@@ -82,6 +82,39 @@ def run_lab(
         raise typer.Exit(1)
 
 
+@cli.command("show")
+def show_speed_up(
+    lab: LabName,
+    engine: EngineOption = None,
+    data: Annotated[Path | None, typer.Option(help="Another data folder than data/.")] = None,
+) -> None:
+    """Show a lab's speed-up over requests in flight, where it crosses 1, and both acceptance readings."""
+    found = results.of(lab, engine, data=data)
+    console = Console()
+    console.print(f"{found.lab.title}: speed-up over the baseline by requests in flight\n{found.source}\n")
+    for workload in found.lab.workloads:
+        speed_up = found.wide("speed_up", workload=workload)
+        if speed_up.empty:
+            continue
+        lowest = min(float(name) for name in speed_up.columns[1:])
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        for name in (workload, *speed_up.columns[1:], "crosses 1", "tok/step*", "counters*"):
+            table.add_column(name, no_wrap=True, justify="left" if name == workload else "right")
+        for row in speed_up.to_dict("records"):
+            arm = str(row.pop("arm"))
+            place = {"arm": arm, "workload": workload, "concurrency": lowest}
+            lengths = [found.row(name, **place)["value"] for name in ("tokens_per_step", "reported_acceptance_length")]
+            numbers = [*row.values(), *lengths]
+            shown = ["-" if number != number else f"{number:.2f}" for number in numbers]
+            table.add_row(arm, *shown[:-2], found.crossing(arm, workload), *shown[-2:])
+        console.print(table, "")
+    console.print(f"* at {lowest:g} in flight: tokens per step over all steps, and acceptance length by counters")
+    failed = found.tables.cells[found.tables.cells["status"] == "failed"]
+    for cell in failed.to_dict("records"):
+        name = f"{cell['arm']} {cell['workload']} {cell['concurrency']} in flight"
+        err.print(f"failed: {name}: {cell['failure']}", style="yellow")
+
+
 @cli.command("findings")
 def print_findings(
     lab: LabName,

@@ -79,18 +79,18 @@ class Results:
         return str(row["status"])
 
     def wide(self, finding: str, *, index: str = "arm", columns: str = "concurrency", **where: Any) -> pd.DataFrame:
-        """Return a finding as a table: arms down and concurrencies across, unless told otherwise."""
+        """Return a finding as a table in the lab's order: arms down and concurrencies across, unless told otherwise."""
         rows = self.findings[self.findings["finding"] == finding]
         for column, value in where.items():
             rows = rows[rows[column] == value]
         shape = rows.pivot(index=index, columns=columns, values="value")
-        orders = {"arm": self.lab.arms, "workload": self.lab.workloads, "concurrency": self.lab.concurrencies}
-        if index in orders:
-            shape = shape.reindex(index=[label for label in orders[index] if label in shape.index])
-        if columns in orders:
-            shape = shape.reindex(columns=[label for label in orders[columns] if label in shape.columns])
+        shape = shape.reindex(index=self._in_order(shape.index), columns=self._in_order(shape.columns))
         shape.columns = [f"{label:g}" if isinstance(label, float) else str(label) for label in shape.columns]
         return shape.reset_index()
+
+    def _in_order(self, labels: pd.Index) -> list[Any]:
+        order: dict[Any, tuple[Any, ...]] = {"arm": self.lab.arms, "workload": self.lab.workloads}
+        return [label for label in order.get(labels.name, sorted(labels)) if label in labels]
 
 
 def of(lab: str, engine: str | None = None, *, data: Path | None = None) -> Results:

@@ -117,7 +117,7 @@ def run_arm(
     missing = [asked for asked in wanted if not store.is_finished(store.cell_folder(data / "runs", asked), asked)]
     for batch in _served_together(the_engine, missing):
         log_file = store.arm_folder(data / "runs", batch[0]) / "server.log"
-        opening = choose(the_engine, the_lab, the_arm, batch[0].workload, options, log_file)
+        opening = choose(the_engine, the_lab, the_arm, batch[0].workload, batch[0].repeat, options, log_file)
         _run(lambda: _run_cells(opening, batch, the_lab, data / "runs", progress), opening)  # noqa: B023 - called now
 
     tables = derived.of([store.read(store.cell_folder(data / "runs", asked)) for asked in wanted])

@@ -62,15 +62,15 @@ def test_a_changed_template_runs_its_pages_only(checkout: Path) -> None:
     noted = notes()
     template = checkout / "notebooks" / "ngram.ipynb"
     template.write_text(template.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-    assert stale(noted) == ["analysis/ngram"]
+    assert stale(noted) == ["analysis/lab09/ngram"]
 
 
 @pytest.mark.parametrize("lose", [Path.unlink, lambda file: file.write_text("edited by hand", encoding="utf-8")])
 def test_a_page_that_was_lost_or_edited_is_made_again(checkout: Path, lose: object) -> None:
     noted = notes()
     assert callable(lose)
-    lose(checkout / "book" / "analysis" / "revision.ipynb")
-    assert stale(noted) == ["analysis/revision"]
+    lose(checkout / "book" / "analysis" / "lab09" / "revision.ipynb")
+    assert stale(noted) == ["analysis/lab09/revision"]
 
 
 def test_a_changed_table_runs_the_analyses_and_the_arm_that_wrote_it(checkout: Path) -> None:

@@ -5,7 +5,7 @@ import sys
 
 import psutil
 
-from speclab.engines.guard import stop_tree
+from speclab.engines.guard import is_alive, stop_tree
 
 # a server whose worker ignores SIGTERM and has lost its parent by the time it is stopped
 STUBBORN = """
@@ -41,23 +41,23 @@ def test_a_deaf_worker_is_killed() -> None:
     process, worker = start("import time; time.sleep(1000)", guarded=False)
     stop_tree(process.pid, within_s=0.5)
     process.wait(timeout=30)
-    assert not psutil.pid_exists(worker)
+    assert not is_alive(worker)
     close(process)
 
 
 def test_what_a_dead_leader_left_in_its_group_is_killed() -> None:
     process, worker = start("sys.exit(7)", guarded=False)
     assert process.wait() == 7
-    assert psutil.pid_exists(worker)
+    assert is_alive(worker)
     stop_tree(process.pid, within_s=0.5)
-    assert not psutil.pid_exists(worker)
+    assert not is_alive(worker)
     close(process)
 
 
 def test_the_guard_passes_on_the_status_and_clears_up() -> None:
     process, worker = start("worker.kill(); sys.exit(7)", guarded=True)
     assert process.wait(timeout=30) == 7
-    assert not psutil.pid_exists(worker)
+    assert not is_alive(worker)
     close(process)
 
 
@@ -67,5 +67,5 @@ def test_the_guard_ends_all_when_the_pipe_closes() -> None:
     psutil.Process(worker).kill()  # the deaf one would cost this test the guard's whole patience
     process.stdin.close()
     process.wait(timeout=30)
-    assert not psutil.pid_exists(worker)
+    assert not is_alive(worker)
     close(process)

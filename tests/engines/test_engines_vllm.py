@@ -16,6 +16,7 @@ import pytest
 from speclab import lab as labs
 from speclab.engines import vllm
 from speclab.engines.base import Answer, EngineFailure
+from speclab.engines.guard import is_alive
 from speclab.errors import UserError
 from speclab.lab import Arm, Lab, Sampling, Speculation, Target
 from speclab.prompts.base import Prompt
@@ -162,13 +163,13 @@ def test_a_server_serves_and_leaves_no_process_behind(tmp_path: Path) -> None:
 
     async def main() -> tuple[Answer, str]:
         async with opening.engine() as engine:
-            assert psutil.pid_exists(worker_of(log))
+            assert is_alive(worker_of(log))
             return await ask(engine), engine.identity.source
 
     answer, source = asyncio.run(main())
     assert list(answer.event_tokens) == [1, 1, 1]
     assert source == "measured (mock, here)"
-    assert not psutil.pid_exists(worker_of(log))
+    assert not is_alive(worker_of(log))
     assert psutil.Process().children(recursive=True) == []
     assert opening.command == vllm.command(a_lab(), an_arm(), 8000)
 
@@ -183,7 +184,7 @@ def test_the_server_is_stopped_where_the_run_is_cancelled(tmp_path: Path) -> Non
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(main())
-    assert not psutil.pid_exists(worker_of(log))
+    assert not is_alive(worker_of(log))
 
 
 def test_a_server_that_dies_is_named_with_its_status_and_its_log(tmp_path: Path) -> None:
@@ -202,7 +203,7 @@ def test_a_server_that_dies_is_named_with_its_status_and_its_log(tmp_path: Path)
     assert failure.value.reason == "the server ended with status 7: RuntimeError: worker 0 fell over"
     assert "starting on" in failure.value.log_tail
     assert "older start" not in failure.value.log_tail
-    assert not psutil.pid_exists(worker_of(log))
+    assert not is_alive(worker_of(log))
 
 
 @pytest.mark.parametrize(
@@ -246,4 +247,4 @@ def test_a_server_that_never_answers_is_given_up_and_stopped(tmp_path: Path) -> 
 
     with pytest.raises(EngineFailure, match=r"will not start: no completion answered within 2 s \(no server answers"):
         asyncio.run(main())
-    assert not psutil.pid_exists(worker_of(log))
+    assert not is_alive(worker_of(log))

@@ -44,7 +44,7 @@ def test_at_context_2048_speculation_still_wins_at_512_rows() -> None:
 
 def test_animation_steps_of_the_source() -> None:
     cost = StepCost(H100, TARGET, MTP, k=3)
-    # two prompts of 512 and 384 tokens arrive one after the other, then decode together: 1.66857 ms of 7.81340 are drafts
+    # prompts of 512 and 384 tokens are read one after the other, then decode together; 1.66857 ms are drafts
     rows = Rows(2, 512 + 384 + 2, 2, 512 + 384 + 2)
     assert cost.seconds(rows) * 1e3 == pytest.approx(7.81340, abs=5e-6)
     assert cost.drafting_seconds(rows) * 1e3 == pytest.approx(1.66857, abs=5e-6)

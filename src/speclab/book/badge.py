@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 
 from IPython.display import HTML
@@ -19,7 +20,8 @@ def kind(source: str) -> str:
     UserError
         The text starts with none of the three kinds.
     """
-    first = source.split(maxsplit=1)[0].lower() if source.strip() else ""
+    found = re.match(r"[a-z]+", source.lower())
+    first = found[0] if found else ""
     if first not in KINDS:
         raise UserError(f"badge {source!r} names no source", f"start it with one of {', '.join(KINDS)}")
     return first

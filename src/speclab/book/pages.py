@@ -12,21 +12,24 @@ from speclab import lab as labs
 from speclab import paths
 from speclab.validation import read_yaml
 
-# The analysis pages: page, template, lab. The engine is the lab's own.
-ANALYSES = (
-    ("method", "method", "lab09"),
-    ("speed_up", "speed_up", "lab09"),
-    ("acceptance", "acceptance", "lab09"),
-    ("milliseconds", "milliseconds", "lab09"),
-    ("ngram", "ngram", "lab09"),
-    ("revision", "revision", "lab09"),
-    ("spare_compute", "spare_compute", "lab09"),
-    ("conclusions", "conclusions", "lab09"),
+LAB09 = (
+    "method",
+    "speed_up",
+    "acceptance",
+    "milliseconds",
+    "ngram",
+    "revision",
+    "spare_compute",
+    "conclusions",
+    "published",
 )
+ANALYSES = tuple((template, "lab09") for template in LAB09)
+"""The analysis pages, by template and lab, in the order of the chapters. The engine is the lab's own."""
 
 # Code that has no say in what a notebook shows
 _NOT_IN_NOTEBOOKS = (
     "book/build.py",
+    "book/kernel.py",
     "book/listing.py",
     "book/mathml.py",
     "book/pages.py",
@@ -96,9 +99,9 @@ def left(page: Page) -> str:
     return _hash([page.notebook, *page.outputs])
 
 
-def figures() -> str:
-    """Return a hash of all drawn figures."""
-    return _hash((paths.book() / "figures").glob("*.svg"))
+def drawn() -> str:
+    """Return a hash of all figures and tables that the analyses keep for the chapters."""
+    return _hash([*(paths.book() / "figures").glob("*.svg"), *(paths.book() / "tables").glob("*.csv")])
 
 
 def _run(lab: labs.Lab, arm: str) -> Page:
@@ -117,8 +120,8 @@ def _run(lab: labs.Lab, arm: str) -> Page:
     )
 
 
-def _analysis(page: str, template: str, lab: str) -> Page:
-    name = f"analysis/{page}"
+def _analysis(template: str, lab: str) -> Page:
+    name = f"analysis/{lab}/{template}"
     engine = labs.load(lab).engine
     tables = sorted((paths.derived() / lab).glob(f"{engine}-*/*.csv"))
     return Page(

@@ -9,6 +9,8 @@ from html import escape
 import pandas as pd
 from IPython.display import HTML
 
+from speclab import paths
+
 _ROW = re.compile(r"<tr>")
 
 
@@ -29,15 +31,31 @@ def html(frame: pd.DataFrame, caption: str, *, failed: Sequence[bool] | None = N
     if frame.empty:
         return f"<p>{escape(caption)}: none.</p>"
     table = frame.to_html(
-        index=False, border=0, na_rep="–", escape=True, float_format=lambda value: f"{value:,.{digits}g}"
+        index=False, border=0, na_rep="–", escape=True, float_format=lambda value: _number(value, digits)
     )
     head, body = table.split("<tbody>")
     marks = iter(failed if failed is not None else [False] * len(frame))
     body = _ROW.sub(lambda match: '<tr class="failed">' if next(marks) else match[0], body)
-    head = head.replace("<thead>", f"<caption>{escape(caption)}</caption>\n  <thead>", 1)
-    return f'<div class="wide-table">\n{head}<tbody>{body}\n</div>'
+    # beside the box that scrolls, and not in it, so that a phone shows all of it
+    words = f'<p class="table-caption">{escape(caption)}</p>'
+    return f'{words}\n<div class="wide-table">\n{head}<tbody>{body}\n</div>'
+
+
+def _number(value: float, digits: int) -> str:
+    """Write a number with some significant digits, and never with an exponent where thousands can be read."""
+    return f"{value:,.0f}" if 10 ** (digits - 1) <= abs(value) < 1e12 else f"{value:.{digits}g}"
 
 
 def show(frame: pd.DataFrame, caption: str, *, failed: Sequence[bool] | None = None, digits: int = 4) -> HTML:
     """Return a data frame for display in a notebook; the arguments are those of `html`."""
     return HTML(html(frame, caption, failed=failed, digits=digits))
+
+
+def keep(frame: pd.DataFrame, name: str) -> None:
+    """Write a table to ``book/tables/<name>.csv``, from where chapters show it with ``{csv-table}``.
+
+    Floats are kept to four significant digits; format a column as text where it needs another form.
+    """
+    into = paths.book() / "tables"
+    into.mkdir(parents=True, exist_ok=True)
+    frame.to_csv(into / f"{name}.csv", index=False, float_format="%.4g")

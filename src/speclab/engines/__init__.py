@@ -43,7 +43,15 @@ class Options:
         return "unknown"
 
 
-def choose(engine: EngineName, lab: Lab, arm: Arm, workload: WorkloadName, options: Options, log_file: Path) -> Opening:
+def choose(
+    engine: EngineName,
+    lab: Lab,
+    arm: Arm,
+    workload: WorkloadName,
+    repeat: int,
+    options: Options,
+    log_file: Path,
+) -> Opening:
     """Return how to serve one arm.
 
     Parameters
@@ -52,8 +60,8 @@ def choose(engine: EngineName, lab: Lab, arm: Arm, workload: WorkloadName, optio
         What serves. Each is imported only when it is chosen.
     lab, arm
         What to serve.
-    workload : str
-        The workload to come; only the simulator, which does not read text, has to know.
+    workload, repeat : str, int
+        The cell to come; only the simulator, which reads no text and draws by chance, has to know.
     options : Options
         Where the endpoint is.
     log_file : Path
@@ -67,7 +75,7 @@ def choose(engine: EngineName, lab: Lab, arm: Arm, workload: WorkloadName, optio
     if engine == "simulated":
         from speclab.engines import simulated
 
-        return simulated.opening(lab, arm, workload)
+        return simulated.opening(lab, arm, workload, seed_key=str(repeat))
     if engine == "vllm":
         from speclab.engines import vllm
 

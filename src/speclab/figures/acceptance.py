@@ -8,11 +8,11 @@ from matplotlib.ticker import PercentFormatter
 
 from speclab.figures.panels import (
     WIDE,
+    arm_handles,
     arm_lines,
     badge,
     concurrency_axis,
     in_order,
-    label_ends,
     pick,
     source_of,
     workload_panels,
@@ -26,15 +26,14 @@ def acceptance_over_concurrency(findings: pd.DataFrame) -> Figure:
     rows = pick(findings, "reported_acceptance_length")
     arms = in_order(rows["arm"], ARMS)
     figure, panels = workload_panels(rows)
-    ends: list[tuple[str, float, float]] = []
     for index, (workload, axis) in enumerate(panels.items()):
         here = rows[rows["workload"] == workload]
-        ends = arm_lines(axis, here, arms)
+        arm_lines(axis, here, arms)
         concurrency_axis(axis, here["concurrency"])
-        axis.set_ylim(1.0, rows["value"].max() * 1.08)
+        axis.set_ylim(1.0, rows["value"].max() * 1.12)
         if index == 0:
             axis.set_ylabel("tokens per drafted pass")
-    label_ends(list(panels.values())[-1], ends)
+    figure.legend(handles=arm_handles(arms), loc="outside upper left", ncols=len(arms), fontsize=9.5)
     badge(figure, source_of(rows))
     return figure
 

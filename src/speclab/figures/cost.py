@@ -40,10 +40,10 @@ def step_anatomy(findings: pd.DataFrame, workload: str = "chat") -> Figure:
                 f"{value:.2f}", (value, height), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9
             )
     step_axis.set_yticks(range(len(arms)), [style_of(arm).label for arm in arms])
-    step_axis.set_title("One step: target (grey) + what the arm adds")
+    step_axis.set_title("One step (grey: the baseline's)")
     step_axis.set_xlabel("ms per step")
     token_axis.axvline(base_ms, color=BLACK, linewidth=1.0)
-    token_axis.set_title("One token that reaches the user")
+    token_axis.set_title("One token to the user")
     token_axis.set_xlabel("ms per accepted token")
     for axis in (step_axis, token_axis):
         axis.grid(axis="y", visible=False)
@@ -65,14 +65,15 @@ def break_even(findings: pd.DataFrame, arms: tuple[str, ...]) -> Figure:
             gets = got[(got["workload"] == workload) & (got["arm"] == arm)].sort_values("concurrency")
             axis.plot(need["concurrency"], need["value"], **style.as_line())
             axis.plot(gets["concurrency"], gets["value"], color=style.colour, linewidth=1.2, alpha=0.6)
-            axis.annotate(
-                f"{style.label}: gets",
-                (gets["concurrency"].iloc[0], gets["value"].iloc[0]),
-                xytext=(0, 4),
-                textcoords="offset points",
-                fontsize=8.5,
-                color=style.colour,
-            )
+            if index == 0:
+                axis.annotate(
+                    f"{style.label}: gets",
+                    (gets["concurrency"].iloc[0], gets["value"].iloc[0]),
+                    xytext=(0, 4),
+                    textcoords="offset points",
+                    fontsize=8.5,
+                    color=style.colour,
+                )
         concurrency_axis(axis, needed["concurrency"])
         axis.set_ylim(bottom=0.9)
         if index == 0:

@@ -1,19 +1,19 @@
-"""What several figures share: a panel for each workload, a line for each arm, labels at the lines' ends."""
+"""What several figures share: a panel for each workload, a line for each arm, labels at the lines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from speclab.figures.style import GREY, WORKLOADS, style_of
 
-WIDE = (10.2, 3.6)
+WIDE = (8.8, 3.4)
 """Size of a figure that fills the text's width, in inches."""
 
 
@@ -63,41 +63,46 @@ def concurrency_axis(axis: Axes, concurrencies: Iterable[float]) -> None:
     axis.xaxis.set_major_locator(FixedLocator(ticks))
     axis.xaxis.set_minor_locator(NullLocator())
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.tick_params(axis="x", labelsize=9)
     axis.set_xlabel("requests in flight")
 
 
-def arm_lines(axis: Axes, rows: pd.DataFrame, arms: Sequence[str], **style: Any) -> list[tuple[str, float, float]]:
-    """Draw one line for each arm over concurrency; return each arm's name and its line's last point."""
-    ends = []
+def arm_lines(axis: Axes, rows: pd.DataFrame, arms: Sequence[str]) -> list[tuple[str, float, float]]:
+    """Draw one line for each arm over concurrency; return each arm's name and its line's first point."""
+    starts = []
     for arm in arms:
         line = rows[rows["arm"] == arm].sort_values("concurrency")
         if line.empty:
             continue
-        axis.plot(line["concurrency"], line["value"], **(style_of(arm).as_line() | style))
-        ends.append((arm, float(line["concurrency"].iloc[-1]), float(line["value"].iloc[-1])))
-    return ends
+        axis.plot(line["concurrency"], line["value"], **style_of(arm).as_line())
+        starts.append((arm, float(line["concurrency"].iloc[0]), float(line["value"].iloc[0])))
+    return starts
 
 
-def label_ends(axis: Axes, ends: Sequence[tuple[str, float, float]], gap_points: float = 12.0) -> None:
-    """Name each line beside its last point, pushed apart where they would overlap."""
+def arm_handles(arms: Sequence[str]) -> list[Line2D]:
+    """Return one legend entry for each arm, for figures whose lines lie too close to be named beside."""
+    return [Line2D([], [], label=style_of(arm).label, **style_of(arm).as_line()) for arm in arms]
+
+
+def label_starts(axis: Axes, starts: Sequence[tuple[str, float, float]], gap_points: float = 13.0) -> None:
+    """Name each line above its first point, where lines lie apart; pushed up where names would overlap."""
     figure = axis.get_figure()
-    if figure is None or not ends:
+    if figure is None or not starts:
         return
     height_points = axis.get_position().height * figure.get_figheight() * 72  # type: ignore[union-attr]
     bottom, top = axis.get_ylim()
-    ordered = sorted(ends, key=lambda end: end[2])
-    wanted = np.array([(value - bottom) / (top - bottom) * height_points for _, _, value in ordered])
-    placed = wanted.copy()
-    for index in range(1, len(placed)):
-        placed[index] = max(placed[index], placed[index - 1] + gap_points)
-    placed -= max(0.0, placed[-1] - height_points)
+    ordered = sorted(starts, key=lambda start: start[2])
+    wanted = [(value - bottom) / (top - bottom) * height_points for _, _, value in ordered]
+    placed: list[float] = []
+    for want in wanted:
+        placed.append(max(want, placed[-1] + gap_points) if placed else want)
     for (arm, x, value), at, want in zip(ordered, placed, wanted, strict=True):
         axis.annotate(
             style_of(arm).label,
             (x, value),
-            xytext=(7, at - want),
+            xytext=(0, at - want + 5),
             textcoords="offset points",
-            va="center",
+            va="bottom",
             color=style_of(arm).colour,
             fontsize=9.5,
             annotation_clip=False,

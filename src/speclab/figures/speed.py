@@ -11,7 +11,7 @@ from speclab.figures.panels import (
     badge,
     concurrency_axis,
     in_order,
-    label_ends,
+    label_starts,
     pick,
     source_of,
     workload_panels,
@@ -25,21 +25,20 @@ def speed_up(findings: pd.DataFrame) -> Figure:
     """Draw the speed-up over concurrency for each workload, with the points where it crosses 1."""
     rows = pick(findings, "speed_up")
     arms = [arm for arm in in_order(rows["arm"], ARMS) if arm != BASELINE]
-    figure, panels = workload_panels(rows, (WIDE[0], 4.0))
+    figure, panels = workload_panels(rows, (WIDE[0], 3.9))
     for index, (workload, axis) in enumerate(panels.items()):
         here = rows[rows["workload"] == workload]
         axis.axhline(1.0, color="black", linewidth=1.0)
-        ends = arm_lines(axis, here, arms)
+        starts = arm_lines(axis, here, arms)
         concurrency_axis(axis, here["concurrency"])
-        axis.margins(y=0.08)
+        axis.margins(y=0.12)
         crossings = pick(findings, "crossover", workload=workload, status="ok")
         for arm, at in zip(crossings["arm"], crossings["value"], strict=True):
             axis.plot(at, 1.0, marker="o", color="white", markeredgecolor=style_of(arm).colour, markersize=8, zorder=4)
         if index == 0:
             axis.set_ylabel("speed-up over the baseline")
         if index == len(panels) - 1:
-            last = ends
-    label_ends(axis, last)
+            label_starts(axis, starts)
     badge(figure, f"rings: where the speed-up crosses 1 · {source_of(rows)}")
     return figure
 

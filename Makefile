@@ -1,0 +1,83 @@
+# The commands of this project. Needed: Python >= 3.11, make, git. `make PYTHON=python3.12 book` chooses another Python.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CPU_VENV := .venv-cpu
+QUICK := .build/lab-cpu-quick
+PIP := -m pip install --quiet --disable-pip-version-check
+
+# Stamps are named by content, not dated: git sets files' times freely.
+LOCK := $(shell cat pyproject.toml constraints.txt 2>/dev/null | cksum | cut -d' ' -f1)
+INSTALLED := $(VENV)/.installed-$(LOCK)
+CPU_LOCK := $(shell cat pyproject.toml constraints-cpu.txt 2>/dev/null | cksum | cut -d' ' -f1)
+CPU_INSTALLED := $(CPU_VENV)/.installed-$(CPU_LOCK)
+UNWANTED := torchvision torchaudio torchcodec triton
+CPU_CONSTRAINTS := $(if $(wildcard constraints-cpu.txt),-c constraints-cpu.txt)
+
+.DEFAULT_GOAL := help
+.PHONY: help book html notebooks test test-live lab-cpu-quick lint lock lock-cpu install clean
+
+help:  ## what can be made
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/' | expand -t 24
+
+book: notebooks html  ## run what is out of date (the simulated lab, the analyses) and build the book
+
+notebooks: $(INSTALLED)  ## only run the notebooks that are out of date
+	@$(BIN)/python -m speclab.book.build
+
+html: $(INSTALLED)  ## only build the pages from the notebooks that are there
+	@# after a failed build a second one would read nothing again, warn of nothing, and pass
+	@$(BIN)/jupyter-book build book/ -W -n --keep-going -q || { rm -rf book/_build; exit 1; }
+	@test -f book/_build/html/index.html || { echo "the build left no index.html"; exit 1; }
+	@echo "the book: book/_build/html/index.html"
+
+test: $(INSTALLED)  ## everything that needs no GPU and no real vLLM
+	$(BIN)/pytest
+
+test-live: $(CPU_INSTALLED)  ## real vLLM on this machine's CPU (installs 4 GB into .venv-cpu)
+	$(CPU_VENV)/bin/python -m pytest -m live tests/live
+
+lab-cpu-quick: $(CPU_INSTALLED)  ## n-gram against the baseline on real vLLM, 1, 4 and 16 in flight, a few seconds each
+	$(CPU_VENV)/bin/speclab weights smollm2
+	$(CPU_VENV)/bin/speclab run cpu-smollm2 --concurrencies 1,4,16 --length-s 16 --out .build/cpu-quick
+	@$(CPU_VENV)/bin/speclab findings cpu-smollm2 --data .build/cpu-quick --finding speed_up
+	@$(CPU_VENV)/bin/speclab findings cpu-smollm2 --data .build/cpu-quick --finding crossover
+
+lint: $(INSTALLED)  ## style and types
+	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests
+	$(BIN)/mypy
+
+lock:  ## resolve the newest versions that pyproject.toml allows, and write constraints.txt
+	rm -rf .build/lock && $(PYTHON) -m venv .build/lock
+	.build/lock/bin/python $(PIP) -e '.[book,jupyter,test]'
+	{ head -1 constraints.txt; .build/lock/bin/python -m pip freeze --exclude-editable; } > .build/constraints.new
+	mv .build/constraints.new constraints.txt && rm -rf .build/lock
+
+lock-cpu:  ## the same for constraints-cpu.txt
+	rm -rf .build/lock && $(PYTHON) -m venv .build/lock
+	.build/lock/bin/python $(PIP) -e '.[cpu,test]'
+	.build/lock/bin/python -m pip uninstall --yes --quiet $(UNWANTED)
+	{ head -1 constraints-cpu.txt; .build/lock/bin/python -m pip freeze --exclude-editable | sed 's/+cpu$$//'; } > .build/constraints.new
+	mv .build/constraints.new constraints-cpu.txt && rm -rf .build/lock
+
+install: $(INSTALLED)  ## only install into .venv
+
+clean:  ## remove everything that is made, environments and simulated records included
+	rm -rf $(VENV) $(CPU_VENV) .build book/_build build data/runs/simulated-*
+
+$(INSTALLED): | $(VENV)/bin/python
+	$(BIN)/python $(PIP) -e '.[book,test]' -c constraints.txt
+	@rm -f $(VENV)/.installed-* && touch $@
+
+$(CPU_INSTALLED): | $(CPU_VENV)/bin/python
+	$(CPU_VENV)/bin/python $(PIP) -e '.[cpu,test]' $(CPU_CONSTRAINTS)
+	@# they come with vLLM, do not match its CPU build of torch, and break its import; nothing here uses them
+	-$(CPU_VENV)/bin/python -m pip uninstall --yes --quiet $(UNWANTED)
+	@rm -f $(CPU_VENV)/.installed-* && touch $@
+
+$(VENV)/bin/python $(CPU_VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(dir $(@D))
+	@# the pip that comes with Python 3.11 resolves a third slower; where no newer one is found it will do
+	-@$@ $(PIP) --upgrade pip

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from speclab.engines import weights
+from speclab.errors import UserError
+
+
+@pytest.mark.parametrize("make", [weights.tiny, weights.smollm2])
+def test_without_the_extra_it_is_one_line_and_leaves_nothing(
+    make: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(UserError, match=r"package torch is not installed; .*pip install -e '\.\[cpu\]'"):
+        make(tmp_path / "models" / "m")  # type: ignore[operator]
+    assert list((tmp_path / "models").iterdir()) == []
+
+
+@pytest.mark.parametrize("make", [weights.tiny, weights.smollm2])
+def test_a_model_that_is_there_is_left_alone(make: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    assert make(tmp_path) == tmp_path  # type: ignore[operator]
+    assert [file.name for file in tmp_path.iterdir()] == ["config.json"]
