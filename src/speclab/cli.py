@@ -57,8 +57,9 @@ def run_lab(
     loaded = labs.load(lab)
     options = Options(device=device) if base_url is None else Options(base_url=base_url, device=device)
     chosen = _split(arms) or list(loaded.arms)
+    in_flight = _whole_numbers(concurrencies)
     phases = None if length_s is None else loaded.phases.model_dump() | {"length_s": length_s}
-    cells = len(_split(workloads) or loaded.workloads) * len(_split(concurrencies) or loaded.concurrencies)
+    cells = len(_split(workloads) or loaded.workloads) * len(in_flight or loaded.concurrencies)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     failed = 0
     with Progress(*columns, console=err) as bar:
@@ -71,7 +72,7 @@ def run_lab(
         for arm in chosen:
             result = runs.run_arm(
                 lab, arm, engine=engine, workloads=_split(workloads),
-                concurrencies=[int(value) for value in _split(concurrencies) or ()],
+                concurrencies=in_flight,
                 out=out, phases=phases, options=options, progress=progress,
             )  # fmt: skip
             bar.advance(task, result.kept)
@@ -152,6 +153,13 @@ def make_weights(
 
 def _split(value: str | None) -> list[str] | None:
     return [part.strip() for part in value.split(",")] if value else None
+
+
+def _whole_numbers(value: str | None) -> list[int]:
+    try:
+        return [int(part) for part in _split(value) or ()]
+    except ValueError:
+        raise UserError(f"found {value!r}", "give whole numbers, comma-separated", key="--concurrencies") from None
 
 
 def app() -> None:

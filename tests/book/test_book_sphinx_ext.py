@@ -29,7 +29,7 @@ def execute(book: Path, value: float) -> None:
 
 
 def chapter(book: Path) -> str:
-    return (book / "_build" / "html" / "index.html").read_text(encoding="utf-8")
+    return (book / "_build" / "html" / "chapter.html").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from speclab.findings.table import COLUMNS
+
+NAMED_IN_THE_DESIGN = {
+    "speed_up", "crossover", "tokens_per_step", "step_time", "ms_per_accepted_token", "break_even_length",
+    "drafting_time", "occupancy", "acceptance_by_position",
+}  # fmt: skip
+
+
+def speclab(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "speclab.cli", *map(str, arguments)],
+        capture_output=True, text=True, env={"COLUMNS": "100", "PATH": ""}, check=False,
+    )  # fmt: skip
+
+
+def test_findings_print_one_list_of_flat_objects() -> None:
+    done = speclab("findings", "lab09", "--engine", "simulated", "--json")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)
+    assert all(list(row) == COLUMNS for row in rows)
+    assert {row["finding"] for row in rows} >= NAMED_IN_THE_DESIGN
+    assert {row["source"] for row in rows} == {"simulated (h100-sxm)"}
+    speed_ups = [row for row in rows if row["finding"] == "speed_up"]
+    assert len(speed_ups) == 4 * 3 * 6
+    assert all(row["status"] == "ok" and 0.3 < row["value"] < 4 for row in speed_ups)
+    for row in rows:
+        if row["status"] == "not reached":
+            assert row["value"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["findings", "lab10"], "unknown lab 'lab10'; the labs here: cpu-smollm2, lab09"),
+        (["run", "lab09", "--arms", "medusa"], "labs/lab09/lab.yml: arms: unknown arm 'medusa'; the arms of lab09:"),
+        (["run", "lab09", "--concurrencies", "3", "--arms", "baseline"], "unknown concurrency 3; lab09 has 1, 4, 16"),
+        (["run", "lab09", "--concurrencies", "many"], "--concurrencies: found 'many'; give whole numbers"),
+        (["findings", "lab09", "--finding", "speedup"], "--finding: unknown finding 'speedup'; there are"),
+        (
+            ["findings", "lab09", "--engine", "endpoint"],
+            "no results of lab09 on the engine 'endpoint'; run `speclab run",
+        ),
+        (["run", "lab09", "--engine", "endpoint", "--arms", "baseline"], "give --base-url, or set SPECLAB_BASE_URL"),
+        (["run", "lab09", "--length-s", "4"], "phases: found"),
+    ],
+)
+def test_a_users_mistake_is_one_line_and_exit_code_2(arguments: list[str], expected: str) -> None:
+    done = speclab(*arguments)
+    assert done.returncode == 2
+    assert expected in done.stderr.replace("\n", " ")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_part_of_a_lab_runs_and_is_shown(tmp_path: Path) -> None:
+    part = ("--workloads", "chat", "--concurrencies", "1,4", "--length-s", "12", "--out", tmp_path)
+    run = speclab("run", "lab09", "--arms", "baseline,eagle3-k3", *part)
+    assert run.returncode == 0, run.stderr
+    assert "eagle3-k3: 2 cells run, 0 kept · simulated (h100-sxm)" in run.stderr
+    again = speclab("run", "lab09", "--arms", "baseline,eagle3-k3", *part)
+    assert "eagle3-k3: 0 cells run, 2 kept" in again.stderr
+    shown = speclab("show", "lab09", "--data", tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    line = next(line for line in shown.stdout.splitlines() if line.startswith("eagle3-k3"))
+    assert 2.0 < float(line.split()[1]) < 2.6
+    assert "above 4" in line
+
+
+def test_the_labs_are_listed() -> None:
+    done = speclab("labs")
+    assert done.returncode == 0
+    assert "lab09" in done.stdout
+    assert "cpu-smollm2" in done.stdout

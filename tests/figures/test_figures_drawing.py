@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+from speclab import figures, lab, results
+from speclab.figures.style import ARMS, style_of
+
+
+@pytest.fixture(scope="module")
+def found() -> results.Results:
+    """The committed results of the simulated lab."""
+    return results.of("lab09", "simulated")
+
+
+Draw = Callable[[results.Results], Figure]
+DRAWINGS: dict[str, Draw] = {
+    "speed_up": lambda found: figures.speed_up(found.findings),
+    "arms_at_one": lambda found: figures.arms_at_one(found.findings),
+    "trade_off": lambda found: figures.trade_off(found.findings),
+    "acceptance": lambda found: figures.acceptance_over_concurrency(found.findings),
+    "step_anatomy": lambda found: figures.step_anatomy(found.findings),
+    "break_even": lambda found: figures.break_even(found.findings, ("eagle3-k3", "draft-1b-k3")),
+}
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_axes_are_labelled_and_the_source_is_written_on_the_figure(found: results.Results, name: str) -> None:
+    figure = DRAWINGS[name](found)
+    assert all(axis.get_xlabel() for axis in figure.axes)
+    assert figure.get_supxlabel().endswith("simulated (h100-sxm)")
+
+
+def test_a_figure_is_the_same_to_the_byte(found: results.Results, tmp_path: Path) -> None:
+    for folder in ("first", "second"):
+        figures.keep(figures.speed_up(found.findings), "speed_up", tmp_path / folder)
+    first, second = ((tmp_path / folder / "speed_up.svg").read_bytes() for folder in ("first", "second"))
+    assert first == second
+    assert b"<svg" in first
+
+
+def test_the_speed_up_has_a_line_for_each_arm_and_the_crossings_of_the_findings(found: results.Results) -> None:
+    chat = figures.speed_up(found.findings).axes[0]
+    lines = [line for line in chat.lines if len(line.get_xdata()) == len(found.lab.concurrencies)]
+    assert [line.get_color() for line in lines] == [style_of(arm).colour for arm in found.lab.arms[1:]]
+    rings = sorted(float(line.get_xdata()[0]) for line in chat.lines if line.get_color() == "white")
+    crossings = found.findings.query("finding == 'crossover' and workload == 'chat' and status == 'ok'")
+    assert rings == pytest.approx(sorted(crossings["value"]))
+
+
+def test_every_arm_of_every_lab_has_a_look_of_its_own() -> None:
+    for name in lab.names():
+        looks = [ARMS[arm] for arm in lab.load(name).arms]
+        assert len({look.marker for look in looks}) == len(looks), "markers tell arms apart in a grey print"
+        assert len({to_rgb(look.colour) for look in looks}) == len(looks)
