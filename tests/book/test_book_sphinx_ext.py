@@ -90,3 +90,15 @@ def test_a_notebook_that_no_longer_glues_fails_the_build(book: Path) -> None:
     done = build(book)
     assert done.returncode != 0
     assert "Glue reference 'value' not found" in done.stdout + done.stderr
+
+
+def test_an_edited_style_sheet_reaches_the_pages(tmp_path: Path) -> None:
+    book = tmp_path / "book"
+    shutil.copytree(FIXTURES / "book", book)
+    execute(book, 2.25)
+    (book / "_static").mkdir()
+    for rule in ("p { color: red }", "p { color: blue }"):
+        (book / "_static" / "lab.css").write_text(rule, encoding="utf-8")
+        done = build(book)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert (book / "_build" / "html" / "_static" / "lab.css").read_text(encoding="utf-8") == rule

@@ -77,10 +77,21 @@ def pages_to_read_again(
         # what a notebook glued before must not answer for one that has left the book or no longer glues
         _glue_file(env, page).unlink(missing_ok=True)
     labels = {name for name, page in _labels(env) if page in moved}
-    return sorted(
+    again = {
         page
         for page in env.found_docs - moved
         if _glued(env).get(page, set()) & moved or _targets(env).get(page, set()) & (labels | moved)
+    }
+    if _style_moved(app):
+        again.add(app.config.root_doc)  # Sphinx copies style sheets only when it has a page to write
+    return sorted(again)
+
+
+def _style_moved(app: Sphinx) -> bool:
+    made = Path(app.outdir) / "_static"
+    ours = [file for folder in app.config.html_static_path for file in (Path(app.srcdir) / folder).glob("*.css")]
+    return any(
+        not (made / file.name).is_file() or file.read_bytes() != (made / file.name).read_bytes() for file in ours
     )
 
 
