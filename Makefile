@@ -39,7 +39,7 @@ test-live: $(CPU_INSTALLED)  ## real vLLM on this machine's CPU (installs 4 GB i
 
 lab-cpu-quick: $(CPU_INSTALLED)  ## n-gram against the baseline on real vLLM, 1, 4 and 16 in flight, a few seconds each
 	$(CPU_VENV)/bin/speclab weights smollm2
-	$(CPU_VENV)/bin/speclab run cpu-smollm2 --arms baseline,ngram-k8 --concurrencies 1,4,16 --length-s 18 --out $(QUICK)
+	$(CPU_VENV)/bin/speclab run cpu-smollm2 --arms baseline,ngram-k8 --concurrencies 1,4,16 --length-s 24 --out $(QUICK)
 	@$(CPU_VENV)/bin/speclab show cpu-smollm2 --data $(QUICK)
 
 lint: $(INSTALLED)  ## style and types

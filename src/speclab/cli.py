@@ -8,16 +8,13 @@ from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from speclab import lab as labs
-from speclab import paths, results
+from speclab import paths, results, sweep
 from speclab import run as runs
 from speclab.engines import Options
-from speclab.engines.base import Reading
 from speclab.errors import UserError
-from speclab.record.schema import Asked
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 err = Console(stderr=True)
@@ -48,38 +45,43 @@ def run_lab(
     arms: ListOption = None,
     workloads: ListOption = None,
     concurrencies: ListOption = None,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, help="Runs of each cell; the arm's or lab's by default.")
+    ] = None,
     length_s: Annotated[float | None, typer.Option(help="Length of a cell, s; the lab's by default.")] = None,
     base_url: Annotated[str | None, typer.Option(help="Address of a server that is up (engine endpoint).")] = None,
     device: Annotated[str | None, typer.Option(help="Name of the device, for the records' path.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for runs/ and derived/; data/ by default.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run, and for how long.")] = False,
 ) -> None:
-    """Run what is missing of a lab; finished cells are kept, failed ones are recorded and the rest goes on."""
+    """Run what is missing of a lab, arms in turn within each repeat; finished cells are kept.
+
+    A cell that fails is recorded with its reason and the rest goes on. Ctrl-C keeps what is finished.
+    """
     loaded = labs.load(lab)
     options = Options(device=device) if base_url is None else Options(base_url=base_url, device=device)
-    chosen = _split(arms) or list(loaded.arms)
-    in_flight = _whole_numbers(concurrencies)
     phases = None if length_s is None else loaded.phases.model_dump() | {"length_s": length_s}
-    cells = len(_split(workloads) or loaded.workloads) * len(in_flight or loaded.concurrencies)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    plans = [
+        runs.plan_arm(
+            lab, arm, engine=engine, workloads=_split(workloads), concurrencies=_whole_numbers(concurrencies),
+            repeats=repeats, out=out, phases=phases, options=options,
+        )
+        for arm in _split(arms) or loaded.arms
+    ]  # fmt: skip
+    if dry_run:
+        Console().print(sweep.overview(plans))
+        return
+    with sweep.Bar(plans, err) as bar:
+        for repeat in range(max(asked.repeat for plan in plans for asked in plan.cells) + 1):
+            for plan in plans:
+                runs.run(plan, repeat=repeat, progress=bar.advance)
     failed = 0
-    with Progress(*columns, console=err) as bar:
-        task = bar.add_task("", total=len(chosen) * cells * loaded.repeats)
-
-        def progress(asked: Asked, elapsed_s: float, reading: Reading | None) -> None:
-            name = f"{asked.arm} · {asked.workload} · {asked.concurrency} in flight · {elapsed_s:.0f} s"
-            bar.update(task, description=name, advance=1 if reading is None else 0)
-
-        for arm in chosen:
-            result = runs.run_arm(
-                lab, arm, engine=engine, workloads=_split(workloads),
-                concurrencies=in_flight,
-                out=out, phases=phases, options=options, progress=progress,
-            )  # fmt: skip
-            bar.advance(task, result.kept)
-            failed += int((result.tables.cells["status"] == "failed").sum())
-            err.print(f"{arm}: {result.ran} cells run, {result.kept} kept · {result.source}", highlight=False)
+    for plan in plans:
+        cells = runs.tables_of(plan).cells
+        failed += int((cells["status"] == "failed").sum())
+    err.print(f"{bar.ran} cells run, {bar.kept} kept, {failed} failed", highlight=False)
     if failed:
-        err.print(f"{failed} cells failed; each record says why, and a second run tries them again", style="yellow")
+        err.print("each failed record says why; a second run tries them again", style="yellow")
         raise typer.Exit(1)
 
 
@@ -105,11 +107,24 @@ def show_speed_up(
             arm = str(row.pop("arm"))
             place = {"arm": arm, "workload": workload, "concurrency": lowest}
             lengths = [found.row(name, **place)["value"] for name in ("tokens_per_step", "reported_acceptance_length")]
+            marks = [
+                ""
+                if found.row("speed_up", arm=arm, workload=workload, concurrency=float(str(at)))["status"] == "ok"
+                else "!"
+                for at in row
+            ]
             numbers = [*row.values(), *lengths]
-            shown = ["-" if number != number else f"{number:.2f}" for number in numbers]
+            shown = [
+                "-" if number != number else f"{number:.2f}{mark}"
+                for number, mark in zip(numbers, [*marks, "", ""], strict=True)
+            ]
             table.add_row(arm, *shown[:-2], found.crossing(arm, workload), *shown[-2:])
         console.print(table, "")
     console.print(f"* at {lowest:g} in flight: tokens per step over all steps, and acceptance length by counters")
+    if (found.findings.query("finding == 'speed_up'")["status"] != "ok").any():
+        console.print("! this cell, or the baseline's beside it, failed a check and has no say in the crossing:")
+        for cell in found.tables.cells.dropna(subset=["failed_checks"]).to_dict("records"):
+            console.print(f"  {cell['arm']} {cell['workload']} {cell['concurrency']}: {cell['failed_checks']}")
     failed = found.tables.cells[found.tables.cells["status"] == "failed"]
     for cell in failed.to_dict("records"):
         name = f"{cell['arm']} {cell['workload']} {cell['concurrency']} in flight"

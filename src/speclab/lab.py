@@ -140,6 +140,12 @@ class Arm(Frozen):
     server: dict[str, ServerFlag] = {}
     """Flags of ``vllm serve`` that differ from the lab's, without the leading dashes."""
     simulated: SimulatedDrafter | None = None
+    workloads: tuple[WorkloadName, ...] | None = None
+    """The part of the lab's workloads that this arm runs; all where not given."""
+    concurrencies: tuple[PositiveInt, ...] | None = None
+    """The part of the lab's concurrencies that this arm runs; all where not given."""
+    repeats: PositiveInt | None = None
+    """How often each cell of this arm is run; as often as the lab says where not given."""
 
     @property
     def k(self) -> int:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -66,13 +66,51 @@ class ArmRun:
         return self.tables.source
 
 
-def run_arm(
+@dataclass(frozen=True, slots=True)
+class ArmPlan:
+    """What is to be run of one arm, and where it is kept.
+
+    Attributes
+    ----------
+    lab, arm, engine, options
+        What serves what.
+    data : Path
+        Folder of ``runs/`` and ``derived/``.
+    cells : tuple of Asked
+        The cells that are wanted, in the order in which they are run.
+    keeps_tables : bool
+        Whether the tables of these cells are written: not where a part would replace the whole's.
+    """
+
+    lab: Lab
+    arm: Arm
+    engine: EngineName
+    options: Options
+    data: Path
+    cells: tuple[Asked, ...]
+    keeps_tables: bool
+
+    def folder(self, asked: Asked) -> Path:
+        """Return the folder of one cell."""
+        return store.cell_folder(self.data / "runs", asked)
+
+    def missing(self, repeat: int | None = None) -> list[Asked]:
+        """Return the cells that are still to be run, of one repeat or of all."""
+        return [
+            asked
+            for asked in self.cells
+            if repeat in (None, asked.repeat) and not store.is_finished(self.folder(asked), asked)
+        ]
+
+
+def plan_arm(
     lab: str,
     arm: str,
     *,
     engine: EngineName | None = None,
     workloads: Sequence[str] | None = None,
     concurrencies: Sequence[int] | None = None,
+    repeats: int | None = None,
     out: str | Path | None = None,
     label: str | None = None,
     speculation: dict[str, Any] | None = None,
@@ -80,9 +118,8 @@ def run_arm(
     simulated: dict[str, Any] | None = None,
     phases: dict[str, float] | None = None,
     options: Options | None = None,
-    progress: Progress | None = None,
-) -> ArmRun:
-    """Run what is missing of one arm and return its tables.
+) -> ArmPlan:
+    """Return what there is to run of one arm; nothing is started.
 
     Parameters
     ----------
@@ -91,43 +128,73 @@ def run_arm(
     engine : {'simulated', 'endpoint', 'vllm'}, optional
         What serves; the lab's own engine where not given.
     workloads, concurrencies : optional
-        A part of the lab's; the whole where not given.
+        A part of the lab's; what the arm says where not given.
+    repeats : int, optional
+        How often each cell is run; as the arm or the lab says where not given.
     out : str or Path, optional
         Folder for ``runs/`` and ``derived/``; the checkout's ``data`` where not given.
     label, speculation, server, simulated, phases : optional
         Values that replace those of the lab's files (this is how papermill's parameters come in).
     options : Options, optional
         Where the endpoint is, how it is named.
-    progress : Progress, optional
-        Told how far the run is.
 
     Raises
     ------
     UserError
-        A mistake in what was asked for, or a folder that cannot be written.
+        A mistake in what was asked for.
     """
     the_lab = _with(labs.load(lab), phases=phases)
-    the_arm = _with(the_lab.arm(arm), label=label, speculation=speculation, server=server, simulated=simulated)
+    given = {"label": label, "speculation": speculation, "server": server, "simulated": simulated, "repeats": repeats}
+    the_arm = _with(the_lab.arm(arm), **given)
     the_engine = engine or the_lab.engine
     options = options or Options()
-    data = Path(out) if out is not None else paths.root() / "data"
-
-    grid = plan(the_lab, the_arm, the_engine, options)
-    wanted = [asked for asked in grid if _is_in(asked, the_lab, workloads, concurrencies)]
-    missing = [asked for asked in wanted if not store.is_finished(store.cell_folder(data / "runs", asked), asked)]
-    for batch in _served_together(the_engine, missing):
-        log_file = store.arm_folder(data / "runs", batch[0]) / "server.log"
-        opening = choose(the_engine, the_lab, the_arm, batch[0].workload, batch[0].repeat, options, log_file)
-        _run(lambda: _run_cells(opening, batch, the_lab, data / "runs", progress), opening)  # noqa: B023 - called now
-
-    tables = derived.of([store.read(store.cell_folder(data / "runs", asked)) for asked in wanted])
-    if len(wanted) == len(grid) or out is not None:  # a part of a lab never replaces the checkout's whole tables
-        derived.write(tables, derived.folder(data, lab, f"{the_engine}-{grid[0].device}"), arm)
-    return ArmRun(the_lab, the_arm, tables, ran=len(missing), kept=len(wanted) - len(missing))
+    grid = _grid(the_lab, the_arm, the_engine, options)
+    wanted = tuple(asked for asked in grid if _is_in(asked, the_lab, the_arm, workloads, concurrencies))
+    return ArmPlan(
+        lab=the_lab,
+        arm=the_arm,
+        engine=the_engine,
+        options=options,
+        data=Path(out) if out is not None else paths.root() / "data",
+        cells=wanted,
+        keeps_tables=out is not None or len(wanted) == len(grid),
+    )
 
 
-def plan(lab: Lab, arm: Arm, engine: EngineName, options: Options) -> list[Asked]:
-    """Return every cell of one arm, in the order in which they are run."""
+def run(plan: ArmPlan, *, repeat: int | None = None, progress: Progress | None = None) -> int:
+    """Run what is missing of a plan, of one repeat or of all; return how many cells were run.
+
+    Raises
+    ------
+    UserError
+        The engine lacks something that the lab does not hold, or a folder cannot be written.
+    """
+    missing = plan.missing(repeat)
+    for batch in _served_together(plan.engine, missing):
+        log_file = store.arm_folder(plan.data / "runs", batch[0]) / "server.log"
+        first = batch[0]
+        opening = choose(plan.engine, plan.lab, plan.arm, first.workload, first.repeat, plan.options, log_file)
+        _run(partial(_run_cells, opening, batch, plan.lab, plan.data / "runs", progress), opening)
+    return len(missing)
+
+
+def tables_of(plan: ArmPlan) -> derived.Tables:
+    """Return the tables of a plan's cells, all of which have been run, and keep them where the plan says so."""
+    tables = derived.of([store.read(plan.folder(asked)) for asked in plan.cells])
+    if plan.keeps_tables:
+        machine = f"{plan.engine}-{plan.cells[0].device}"
+        derived.write(tables, derived.folder(plan.data, plan.lab.name, machine), plan.arm.arm)
+    return tables
+
+
+def run_arm(lab: str, arm: str, *, progress: Progress | None = None, **given: Any) -> ArmRun:
+    """Run what is missing of one arm and return its tables; what may be given is `plan_arm`'s."""
+    plan = plan_arm(lab, arm, **given)
+    ran = run(plan, progress=progress)
+    return ArmRun(plan.lab, plan.arm, tables_of(plan), ran=ran, kept=len(plan.cells) - ran)
+
+
+def _grid(lab: Lab, arm: Arm, engine: EngineName, options: Options) -> list[Asked]:
     device = options.device_of(engine, lab)
     return [
         Asked(
@@ -149,9 +216,9 @@ def plan(lab: Lab, arm: Arm, engine: EngineName, options: Options) -> list[Asked
             prompts_sha256=prompts.load(workload, lab.sampling.seed).sha256,
             code_version=_code_version(engine),
         )
-        for repeat in range(lab.repeats)
-        for workload in lab.workloads
-        for concurrency in lab.concurrencies
+        for repeat in range(arm.repeats or lab.repeats)
+        for workload in arm.workloads or lab.workloads
+        for concurrency in arm.concurrencies or lab.concurrencies
     ]
 
 
@@ -263,14 +330,17 @@ def _prompts(asked: Asked, lab: Lab) -> PromptSet:
     return prompts.load(asked.workload, lab.sampling.seed)
 
 
-def _is_in(asked: Asked, lab: Lab, workloads: Sequence[str] | None, concurrencies: Sequence[int] | None) -> bool:
+def _is_in(
+    asked: Asked, lab: Lab, arm: Arm, workloads: Sequence[str] | None, concurrencies: Sequence[int] | None
+) -> bool:
     for name, chosen, known in (
-        ("workload", workloads, lab.workloads),
-        ("concurrency", concurrencies, lab.concurrencies),
+        ("workload", workloads, arm.workloads or lab.workloads),
+        ("concurrency", concurrencies, arm.concurrencies or lab.concurrencies),
     ):
         for value in chosen or ():
             if value not in known:
-                raise UserError(f"unknown {name} {value!r}", f"{lab.name} has {', '.join(map(str, known))}", key=name)
+                remedy = f"{arm.arm} of {lab.name} has {', '.join(map(str, known))}"
+                raise UserError(f"unknown {name} {value!r}", remedy, key=name)
     return (not workloads or asked.workload in workloads) and (not concurrencies or asked.concurrency in concurrencies)
 
 

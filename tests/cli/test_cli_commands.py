@@ -42,7 +42,10 @@ def test_findings_print_one_list_of_flat_objects() -> None:
     [
         (["findings", "lab10"], "unknown lab 'lab10'; the labs here: cpu-smollm2, lab09"),
         (["run", "lab09", "--arms", "medusa"], "labs/lab09/lab.yml: arms: unknown arm 'medusa'; the arms of lab09:"),
-        (["run", "lab09", "--concurrencies", "3", "--arms", "baseline"], "unknown concurrency 3; lab09 has 1, 4, 16"),
+        (
+            ["run", "lab09", "--concurrencies", "3", "--arms", "baseline"],
+            "unknown concurrency 3; baseline of lab09 has 1, 4",
+        ),
         (["run", "lab09", "--concurrencies", "many"], "--concurrencies: found 'many'; give whole numbers"),
         (["findings", "lab09", "--finding", "speedup"], "--finding: unknown finding 'speedup'; there are"),
         (
@@ -64,14 +67,24 @@ def test_a_part_of_a_lab_runs_and_is_shown(tmp_path: Path) -> None:
     part = ("--workloads", "chat", "--concurrencies", "1,4", "--length-s", "12", "--out", tmp_path)
     run = speclab("run", "lab09", "--arms", "baseline,eagle3-k3", *part)
     assert run.returncode == 0, run.stderr
-    assert "eagle3-k3: 2 cells run, 0 kept · simulated (h100-sxm)" in run.stderr
+    assert "4 cells run, 0 kept, 0 failed" in run.stderr
     again = speclab("run", "lab09", "--arms", "baseline,eagle3-k3", *part)
-    assert "eagle3-k3: 0 cells run, 2 kept" in again.stderr
+    assert "0 cells run, 4 kept, 0 failed" in again.stderr
     shown = speclab("show", "lab09", "--data", tmp_path)
     assert shown.returncode == 0, shown.stderr
     line = next(line for line in shown.stdout.splitlines() if line.startswith("eagle3-k3"))
     assert 2.0 < float(line.split()[1]) < 2.6
     assert "above 4" in line
+
+
+def test_a_dry_run_says_what_would_be_run_and_runs_nothing(tmp_path: Path) -> None:
+    options = ("run", "lab09", "--arms", "baseline", "--concurrencies", "1,4", "--repeats", "2", "--out", tmp_path)
+    done = speclab(*options, "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "12 cells to run: seconds (simulated)" in done.stdout  # 3 workloads x 2 concurrencies x 2 repeats
+    assert list(tmp_path.iterdir()) == []
+    vllm = speclab(*options, "--dry-run", "--engine", "vllm", "--device", "some-gpu")
+    assert "about 0:13:30" in vllm.stdout  # 12 cells of 60 s, and the server started once for each repeat
 
 
 def test_the_labs_are_listed() -> None:

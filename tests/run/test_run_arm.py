@@ -9,7 +9,7 @@ import pytest
 
 from speclab import derived, results, run
 from speclab import lab as labs
-from speclab.engines import Options, simulated
+from speclab.engines import simulated
 from speclab.engines.base import EngineFailure
 from speclab.errors import UserError
 from speclab.record import store
@@ -109,8 +109,8 @@ def test_a_part_of_a_lab_does_not_replace_the_whole_tables(mini: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({"workloads": ["poetry"]}, "workload: unknown workload 'poetry'; mini has chat, revision"),
-        ({"concurrencies": [3]}, "concurrency: unknown concurrency 3; mini has 1, 4"),
+        ({"workloads": ["poetry"]}, "workload: unknown workload 'poetry'; eagle3-k3 of mini has chat, revision"),
+        ({"concurrencies": [3]}, "concurrency: unknown concurrency 3; eagle3-k3 of mini has 1, 4"),
         ({"speculation": {"method": "eagle3"}}, "speculation.num_speculative_tokens: missing; add this key"),
         ({"engine": "endpoint"}, "has no address; give --base-url, or set SPECLAB_BASE_URL"),
     ],
@@ -155,6 +155,19 @@ def test_a_half_written_data_folder_is_repaired_by_the_next_run(mini: Path) -> N
     assert (folder / "chat-c004-r0" / "requests.parquet").read_bytes() == kept
 
 
+def test_an_arm_may_run_a_part_of_the_lab_more_often(mini: Path) -> None:
+    arm_file = mini / "labs" / "mini" / "eagle3-k3.yml"
+    arm_file.write_text(EAGLE + "workloads: [chat]\nconcurrencies: [4]\nrepeats: 2\n")
+    plan = run.plan_arm("mini", "eagle3-k3")
+    assert [asked.cell for asked in plan.cells] == ["chat-c004-r0", "chat-c004-r1"]
+    assert run.run(plan, repeat=1) == 1
+    assert [asked.cell for asked in plan.missing()] == ["chat-c004-r0"]
+    assert run.run(plan) == 1
+    tables = run.tables_of(plan)
+    tokens = tables.cells["system_throughput"].tolist()
+    assert tokens[0] != tokens[1], "a repeat draws its acceptance anew"
+
+
 def test_findings_can_be_read_from_what_the_run_left(mini: Path) -> None:
     for arm in ("baseline", "eagle3-k3"):
         run_arm("mini", arm)
@@ -182,7 +195,7 @@ def test_a_server_that_dies_costs_one_cell_and_is_started_again(mini: Path, monk
     """Drive the loop that serves an arm with an engine whose server is gone after its first cell."""
     the_lab = labs.load("mini")
     arm = the_lab.arm("baseline")
-    cells = run.plan(the_lab, arm, "simulated", Options())
+    cells = run.plan_arm("mini", "baseline").cells
     opening = simulated.opening(the_lab, arm, "chat")
     starts = []
 

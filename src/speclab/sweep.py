@@ -1,0 +1,102 @@
+"""What a sweep over a lab looks like in the terminal: the plan before, the progress meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from speclab.engines.base import Reading
+from speclab.record.schema import Asked
+from speclab.run import ArmPlan
+
+SERVER_START_S = 45.0
+"""What a server of our own is taken to need until it answers, in the estimate of a plan; real starts vary widely."""
+
+
+def seconds_left(plans: Sequence[ArmPlan]) -> float:
+    """Return the estimated time of what is missing, s: the cells' lengths, and the starts of servers.
+
+    The simulator's cells take no real time worth naming, and a server that is up has been started.
+    """
+    total = 0.0
+    for plan in plans:
+        if plan.engine == "simulated":
+            continue
+        missing = plan.missing()
+        starts = len({asked.repeat for asked in missing}) if plan.engine == "vllm" else 0
+        total += sum(asked.phases.length_s for asked in missing) + starts * SERVER_START_S
+    return total
+
+
+def overview(plans: Sequence[ArmPlan]) -> Table:
+    """Return the plan as a table: cells to run and to keep, arm by arm, and how long it will take."""
+    total = seconds_left(plans)
+    when = f"about {timedelta(seconds=round(total))}" if total else "seconds (simulated)"
+    table = Table("arm", "served by", "workloads", "in flight", box=None, header_style="bold", pad_edge=False)
+    for name in ("repeats", "to run", "kept", "time"):
+        table.add_column(name, justify="right")
+    for plan in plans:
+        missing = len(plan.missing())
+        served = f"{plan.engine} ({plan.cells[0].device})"
+        table.add_row(
+            plan.arm.arm,
+            served,
+            ", ".join(dict.fromkeys(asked.workload for asked in plan.cells)),
+            ", ".join(dict.fromkeys(str(asked.concurrency) for asked in plan.cells)),
+            str(len({asked.repeat for asked in plan.cells})),
+            str(missing),
+            str(len(plan.cells) - missing),
+            str(timedelta(seconds=round(seconds_left([plan])))) if total else "-",
+        )
+    table.caption = f"{sum(len(plan.missing()) for plan in plans)} cells to run: {when}"
+    table.caption_justify = "left"
+    return table
+
+
+class Bar:
+    """One line: which cell, how fast it goes, and how long the sweep still takes."""
+
+    def __init__(self, plans: Sequence[ArmPlan], console: Console) -> None:
+        missing = [asked for plan in plans for asked in plan.missing()]
+        self.kept = sum(len(plan.cells) for plan in plans) - len(missing)
+        self.ran = 0
+        self._cells = len(missing)
+        self._seconds_done = 0.0
+        self._last: tuple[Asked, Reading] | None = None
+        columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TimeRemainingColumn())
+        self._progress = Progress(*columns, console=console)
+        self._task = self._progress.add_task("", total=sum(asked.phases.length_s for asked in missing) or 1.0)
+
+    def __enter__(self) -> Self:
+        self._progress.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.__exit__(kind, error, trace)
+
+    def advance(self, asked: Asked, elapsed_s: float, reading: Reading | None) -> None:
+        """Show how far a cell is; `reading` is None at its end (`speclab.run.Progress`)."""
+        if reading is None:
+            self.ran += 1
+            self._seconds_done += asked.phases.length_s
+        elapsed_s = 0.0 if reading is None else elapsed_s
+        name = f"[{self.ran + (reading is not None)}/{self._cells}] {asked.arm} {asked.workload}"
+        text = f"{name} {asked.concurrency} in flight{self._rate(asked, reading)}"
+        self._progress.update(self._task, description=text, completed=self._seconds_done + elapsed_s)
+
+    def _rate(self, asked: Asked, reading: Reading | None) -> str:
+        before, self._last = self._last, (asked, reading) if reading is not None else None
+        if before is None or reading is None or before[0] != asked:
+            return ""
+        then, now = before[1], reading
+        if then.generation_tokens is None or now.generation_tokens is None or now.at_s <= then.at_s:
+            return ""
+        return f" {(now.generation_tokens - then.generation_tokens) / (now.at_s - then.at_s):,.0f} tok/s"
