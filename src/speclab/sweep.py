@@ -37,24 +37,18 @@ def seconds_left(plans: Sequence[ArmPlan]) -> float:
 def overview(plans: Sequence[ArmPlan]) -> Table:
     """Return the plan as a table: cells to run and to keep, arm by arm, and how long it will take."""
     total = seconds_left(plans)
-    when = f"about {timedelta(seconds=round(total))}" if total else "seconds (simulated)"
-    table = Table("arm", "served by", "workloads", "in flight", box=None, header_style="bold", pad_edge=False)
-    for name in ("repeats", "to run", "kept", "time"):
-        table.add_column(name, justify="right")
+    when = f"about {timedelta(seconds=round(total))}" if total else "seconds"
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("arm", "workloads", "concurrencies", "repeats", "to run", "kept", "time"):
+        table.add_column(name, justify="left" if name == "arm" else "right", no_wrap=True)
     for plan in plans:
+        parts = [{getattr(asked, name) for asked in plan.cells} for name in ("workload", "concurrency", "repeat")]
         missing = len(plan.missing())
-        served = f"{plan.engine} ({plan.cells[0].device})"
-        table.add_row(
-            plan.arm.arm,
-            served,
-            ", ".join(dict.fromkeys(asked.workload for asked in plan.cells)),
-            ", ".join(dict.fromkeys(str(asked.concurrency) for asked in plan.cells)),
-            str(len({asked.repeat for asked in plan.cells})),
-            str(missing),
-            str(len(plan.cells) - missing),
-            str(timedelta(seconds=round(seconds_left([plan])))) if total else "-",
-        )
-    table.caption = f"{sum(len(plan.missing()) for plan in plans)} cells to run: {when}"
+        time = str(timedelta(seconds=round(seconds_left([plan])))) if total else "-"
+        counts = (*map(len, parts), missing, len(plan.cells) - missing)
+        table.add_row(plan.arm.arm, *map(str, counts), time)
+    cells = sum(len(plan.missing()) for plan in plans)
+    table.caption = f"{cells} cells to run on {plans[0].engine} ({plans[0].cells[0].device}): {when}"
     table.caption_justify = "left"
     return table
 

@@ -101,3 +101,11 @@ def test_no_formula_was_left_as_text(html: Path) -> None:
     text = (html / "appendix" / "metrics.html").read_text(encoding="utf-8")
     assert text.count("<math ") >= 10
     assert "\\frac" not in text
+
+
+def test_no_directive_was_left_as_text(html: Path) -> None:
+    """A fence whose caption holds a backtick is no directive, and the strict build says nothing."""
+    for page in pages(html):
+        text = page.read_text(encoding="utf-8")
+        for directive in ("{csv-table}", "{figure}", "{list-table}", "{glue:text}", "{badge}", "{doc}"):
+            assert directive not in text, f"{page.relative_to(html)} shows {directive}"

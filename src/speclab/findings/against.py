@@ -157,10 +157,11 @@ ROLES = {
     **dict.fromkeys(_INPUTS, "input"),
     **dict.fromkeys(_FOLLOW, "follows from inputs"),
     **dict.fromkeys(_ARITHMETIC, "arithmetic"),
+    "a01": "bound",
 }
 """What the simulated lab's figure is worth beside the published one.
 
 An *input* was put into the lab's files (or chosen so that it comes out), so agreement shows nothing but that the
-simulator does as it was told; what *follows from inputs* shows no more; *arithmetic* is two constants divided. The rest
-are results.
+simulator does as it was told; what *follows from inputs* shows no more; *arithmetic* is two constants divided; a
+*bound* was published as "less than", and ours is the noise of sampling. The rest are results.
 """
