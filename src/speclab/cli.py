@@ -17,6 +17,7 @@ from speclab import paths, results, sweep
 from speclab import run as runs
 from speclab.engines import Options
 from speclab.errors import UserError
+from speclab.plan import plan_arm
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 err = Console(stderr=True)
@@ -64,7 +65,7 @@ def run_lab(
     options = Options(device=device) if base_url is None else Options(base_url=base_url, device=device)
     phases = None if length_s is None else loaded.phases.model_dump() | {"length_s": length_s}
     plans = [
-        runs.plan_arm(
+        plan_arm(
             lab, arm, engine=engine, workloads=_split(workloads), concurrencies=_whole_numbers(concurrencies),
             repeats=repeats, out=out, phases=phases, options=options,
         )
@@ -174,6 +175,37 @@ def check_text(
     for arm in failed:
         err.print(f"{arm.arm}: {arm.problem}", style="yellow", markup=False)
     if failed:
+        raise typer.Exit(1)
+
+
+@cli.command("doctor")
+def diagnose(
+    lab: LabName,
+    engine: Annotated[Literal["simulated", "endpoint", "vllm"], typer.Option(help="What would serve.")] = "vllm",
+    arms: ListOption = None,
+    base_url: Annotated[str | None, typer.Option(help="Address of a server that is up (engine endpoint).")] = None,
+    selftest: Annotated[
+        bool, typer.Option("--selftest/--no-selftest", help="Try for three seconds what this client carries.")
+    ] = True,
+    json: Annotated[bool, typer.Option("--json", help="One JSON list of flat objects.")] = False,
+) -> None:
+    """Say what will fail or mislead on this machine before any weight is loaded, why, and what would do."""
+    from speclab.doctor import examine, table
+    from speclab.doctor.machine import probe
+    from speclab.load.selftest import carried
+
+    loaded = labs.load(lab)
+    chosen = [loaded.arm(name) for name in _split(arms) or loaded.arms]
+    tried = carried(max(loaded.concurrencies)) if selftest and engine != "simulated" else None
+    diagnoses = examine(loaded, chosen, engine, probe(loaded, chosen, engine, base_url=base_url, carried=tried))
+    if json:
+        typer.echo(table.to_json(diagnoses))
+    else:
+        console = Console(highlight=False)
+        console.print(f"{lab} by the engine {engine!r} on this machine\n")
+        console.print(table.rendered(diagnoses))
+        console.print(table.counted(diagnoses))
+    if any(found.level == "will fail" for found in diagnoses):
         raise typer.Exit(1)
 
 

@@ -7,6 +7,7 @@ the same time the papermill parameter file of ``notebooks/run_arm.ipynb``. Only 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -92,7 +93,7 @@ class SimulatedDrafter(Frozen):
     @model_validator(mode="after")
     def _survival_curves(self) -> Self:
         for workload, curve in self.acceptance.items():
-            if not curve or any(later > earlier for earlier, later in itertools.pairwise(curve)):
+            if not curve or _rises(curve):
                 raise ValueError(
                     f"acceptance of {workload} must be a falling curve, one value for each draft position "
                     "(share of drafts accepted up to that position)"
@@ -109,6 +110,10 @@ class Speculation(Frozen):
     prompt_lookup_min: PositiveInt | None = None
     prompt_lookup_max: PositiveInt | None = None
     draft_tensor_parallel_size: PositiveInt | None = None
+    rejection_sample_method: Literal["synthetic"] | None = None
+    """Not given: draft tokens are compared with the target's. ``synthetic``: accepted by chance; the text is wrong."""
+    synthetic_acceptance_rates: tuple[Probability, ...] | None = None
+    """Marginal acceptance by draft position that vLLM is to hold; `SimulatedDrafter.acceptance` means the same."""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -123,6 +128,18 @@ class Speculation(Frozen):
             raise ValueError(f"{self.method} needs a model")
         elif bounds != (None, None):
             raise ValueError(f"{self.method} takes no prompt_lookup bounds")
+        return self
+
+    @model_validator(mode="after")
+    def _forced_by_a_curve(self) -> Self:
+        rates = self.synthetic_acceptance_rates
+        if (rates is None) != (self.rejection_sample_method is None):
+            raise ValueError("rejection_sample_method: synthetic and synthetic_acceptance_rates go together")
+        if rates is not None and (len(rates) != self.num_speculative_tokens or _rises(rates)):
+            raise ValueError(
+                f"synthetic_acceptance_rates must be a falling curve, one value for each of the "
+                f"{self.num_speculative_tokens} draft positions (share of drafts accepted up to that position)"
+            )
         return self
 
     def as_vllm(self) -> dict[str, Any]:
@@ -151,6 +168,11 @@ class Arm(Frozen):
     def k(self) -> int:
         """Draft tokens asked for at each step; 0 for the baseline."""
         return self.speculation.num_speculative_tokens if self.speculation else 0
+
+    @property
+    def is_forced(self) -> bool:
+        """Whether draft tokens are accepted by chance; the text of such an arm is not the target's."""
+        return self.speculation is not None and self.speculation.rejection_sample_method is not None
 
 
 class Lab(Frozen):
@@ -228,6 +250,10 @@ def load(name: str) -> Lab:
 def read_arm(file: Path) -> Arm:
     """Return the arm that a file describes."""
     return validated(Arm, read_yaml(file), file)
+
+
+def _rises(curve: Sequence[float]) -> bool:
+    return any(later > earlier for earlier, later in itertools.pairwise(curve))
 
 
 def _folder(lab: str) -> Path:

@@ -12,8 +12,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from speclab.engines.base import Reading
+from speclab.plan import ArmPlan
 from speclab.record.schema import Asked
-from speclab.run import ArmPlan
 
 SERVER_START_S = 45.0
 """What a server of our own is taken to need until it answers, in the estimate of a plan; real starts vary widely."""

@@ -15,10 +15,10 @@ NAMED_IN_THE_DESIGN = {
 }  # fmt: skip
 
 
-def speclab(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def speclab(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "speclab.cli", *map(str, arguments)],
-        capture_output=True, text=True, env={"COLUMNS": "100", "PATH": ""}, check=False,
+        capture_output=True, text=True, env={"COLUMNS": "100", "PATH": "", **variables}, check=False,
     )  # fmt: skip
 
 
@@ -85,6 +85,25 @@ def test_a_dry_run_says_what_would_be_run_and_runs_nothing(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
     vllm = speclab(*options, "--dry-run", "--engine", "vllm", "--device", "some-gpu")
     assert "about 0:13:30" in vllm.stdout  # 12 cells of 60 s, and the server started once for each repeat
+
+
+def test_the_doctor_lists_what_is_missing_and_exits_1(tmp_path: Path) -> None:
+    done = speclab("doctor", "lab09", "--no-selftest", "--json", HF_HOME=str(tmp_path))
+    assert done.returncode == 1, done.stderr
+    rows = json.loads(done.stdout)
+    failing = {row["rule"] for row in rows if row["level"] == "will fail"}
+    assert "target" in failing  # no hub cache and no token there
+    assert all(row["remedy"] and row["cites"] for row in rows if row["level"] == "will fail")
+    shown = speclab("doctor", "lab09", "--no-selftest", "--arms", "baseline,ngram-k8", HF_HOME=str(tmp_path))
+    assert shown.returncode == 1
+    assert "every arm" in shown.stdout
+    assert "eagle3-k3" not in shown.stdout
+
+
+def test_a_simulated_lab_needs_no_more_than_a_disk() -> None:
+    done = speclab("doctor", "lab09", "--engine", "simulated")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.rstrip().endswith("1 fine")
 
 
 def test_the_labs_are_listed() -> None:

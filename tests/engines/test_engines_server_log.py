@@ -32,6 +32,7 @@ CORE_DIED = """\
         (0, CORE_DIED, True, "died mid-run", "RuntimeError: shape '[8]' is invalid"),
         (1, "ValueError: bad head", False, "bad configuration", "ValueError: bad head"),
         (1, "ValueError: bad head", True, "died mid-run", "ValueError: bad head"),
+        (1, "speclab.errors.UserError: made for 0.32", False, "bad configuration", "UserError: made for 0.32"),
         (137, "INFO all is well", True, "died mid-run", "killed by a signal"),
         (5, "", False, "will not start", "its log names no error"),
     ],

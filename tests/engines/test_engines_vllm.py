@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from speclab import lab as labs
-from speclab.engines import vllm
+from speclab.engines import synthetic_cpu, vllm
 from speclab.engines.base import Answer, EngineFailure
 from speclab.engines.guard import is_alive
 from speclab.errors import UserError
@@ -59,6 +59,11 @@ def test_the_command_of_lab09s_eagle3_is_the_one_a_reader_can_paste() -> None:
         "--max-num-batched-tokens",
         "8192",
         "--no-enable-prefix-caching",
+        "--no-async-scheduling",
+        "--stream-interval",
+        "1",
+        "--cudagraph-capture-sizes",
+        *map(str, lab.server["cudagraph-capture-sizes"]),  # type: ignore[arg-type]
         "--seed",
         "9",
         "--speculative-config",
@@ -90,7 +95,8 @@ def test_flags_become_words_and_the_arm_overrides_the_lab() -> None:
         "--dtype",
         "bfloat16",
         "--cudagraph-capture-sizes",
-        "[1, 2]",
+        "1",
+        "2",
         "--compilation-config",
         '{"level": 3}',
     ]
@@ -111,9 +117,20 @@ def test_a_model_folder_that_is_not_there_is_one_line_with_the_command_that_make
 def test_the_servers_environment_is_the_labs_over_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
     monkeypatch.setenv("LD_PRELOAD", "mine.so")
-    variables = vllm.environment(a_lab(environment={"HF_HUB_OFFLINE": "1"}))
+    variables = vllm.environment(a_lab(environment={"HF_HUB_OFFLINE": "1"}), an_arm())
     assert (variables["HF_HUB_OFFLINE"], variables["LD_PRELOAD"]) == ("1", "mine.so")
     assert variables["PATH"] == os.environ["PATH"]
+
+
+def test_only_an_arm_with_forced_acceptance_switches_the_plugin_on() -> None:
+    lab = labs.load("cpu-smollm2")
+    on = {name: vllm.environment(lab, lab.arm(name)).get(synthetic_cpu.SWITCH) for name in lab.arms}
+    assert on.pop("eagle3-forced") == "1"
+    assert set(on.values()) == {None}
+    words = vllm.command(lab, lab.arm("eagle3-forced"), port=1)
+    config = json.loads(words[words.index("--speculative-config") + 1])
+    assert config["rejection_sample_method"] == "synthetic"
+    assert config["synthetic_acceptance_rates"] == [0.75, 0.5, 0.25]
 
 
 SERVING = """

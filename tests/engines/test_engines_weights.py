@@ -25,3 +25,19 @@ def test_a_model_that_is_there_is_left_alone(make: object, tmp_path: Path, monke
     (tmp_path / "config.json").write_text("{}", encoding="utf-8")
     assert make(tmp_path) == tmp_path  # type: ignore[operator]
     assert [file.name for file in tmp_path.iterdir()] == ["config.json"]
+
+
+def test_a_head_needs_its_target_first(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no target model in .*; make it first: speclab weights smollm2"):
+        weights.eagle3_random(tmp_path / "head", target=tmp_path / "none")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_head_without_the_extra_is_one_line_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "config.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(UserError, match="package torch is not installed"):
+        weights.eagle3_random(tmp_path / "head", target)
+    assert list(tmp_path.iterdir()) == [target]

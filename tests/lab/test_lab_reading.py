@@ -57,6 +57,11 @@ def test_lab09_is_what_the_report_ran() -> None:
     }  # fmt: skip
 
 
+def test_an_arm_is_forced_where_its_acceptance_is_held() -> None:
+    lab = labs.load("cpu-smollm2")
+    assert [name for name in lab.arms if lab.arm(name).is_forced] == ["eagle3-forced"]
+
+
 def test_an_arm_overrides_the_labs_server_flags(mini: Path) -> None:
     (mini / "lab.yml").write_text(LAB + "server: {seed: 1, max-num-seqs: 8}\n")
     (mini / "ngram.yml").write_text(ARM + "server: {max-num-seqs: 4}\n")
@@ -79,6 +84,29 @@ def test_an_arm_overrides_the_labs_server_flags(mini: Path) -> None:
         ),
         ("speculation: {method: eagle3, num_speculative_tokens: 3}", ["speculation", "eagle3 needs a model"]),
         ("speculation: {method: medusa, num_speculative_tokens: 3}", ["speculation.method", "'medusa'", "'ngram'"]),
+        (
+            "speculation: {method: eagle3, model: m, num_speculative_tokens: 2, rejection_sample_method: synthetic}",
+            ["ngram.yml: speculation", "rejection_sample_method: synthetic and synthetic_acceptance_rates go together"],
+        ),
+        (
+            "speculation: {method: eagle3, model: m, num_speculative_tokens: 1, synthetic_acceptance_rates: [0.5]}",
+            ["ngram.yml: speculation", "go together"],
+        ),
+        (
+            "speculation: {method: eagle3, model: m, num_speculative_tokens: 2, rejection_sample_method: synthetic, "
+            "synthetic_acceptance_rates: [0.5, 0.6]}",
+            ["synthetic_acceptance_rates must be a falling curve, one value for each of the 2 draft positions"],
+        ),
+        (
+            "speculation: {method: eagle3, model: m, num_speculative_tokens: 2, rejection_sample_method: synthetic, "
+            "synthetic_acceptance_rates: [0.5]}",
+            ["must be a falling curve, one value for each of the 2"],
+        ),
+        (
+            "speculation: {method: eagle3, model: m, num_speculative_tokens: 1, rejection_sample_method: synthetic, "
+            "synthetic_acceptance_rates: [1.5]}",
+            ["speculation.synthetic_acceptance_rates.0", "found 1.5", "less than or equal"],
+        ),
         ("arm: other", ["ngram.yml", "says lab 'mini', arm 'other'", "make them agree"]),
         (
             "simulated: {acceptance: {chat: [0.4, 0.6]}}",

@@ -12,6 +12,7 @@ from speclab import lab as labs
 from speclab.engines import simulated
 from speclab.engines.base import EngineFailure
 from speclab.errors import UserError
+from speclab.plan import plan_arm
 from speclab.record import store
 from speclab.run import run_arm
 
@@ -158,7 +159,7 @@ def test_a_half_written_data_folder_is_repaired_by_the_next_run(mini: Path) -> N
 def test_an_arm_may_run_a_part_of_the_lab_more_often(mini: Path) -> None:
     arm_file = mini / "labs" / "mini" / "eagle3-k3.yml"
     arm_file.write_text(EAGLE + "workloads: [chat]\nconcurrencies: [4]\nrepeats: 2\n")
-    plan = run.plan_arm("mini", "eagle3-k3")
+    plan = plan_arm("mini", "eagle3-k3")
     assert [asked.cell for asked in plan.cells] == ["chat-c004-r0", "chat-c004-r1"]
     assert run.run(plan, repeat=1) == 1
     assert [asked.cell for asked in plan.missing()] == ["chat-c004-r0"]
@@ -195,7 +196,7 @@ def test_a_server_that_dies_costs_one_cell_and_is_started_again(mini: Path, monk
     """Drive the loop that serves an arm with an engine whose server is gone after its first cell."""
     the_lab = labs.load("mini")
     arm = the_lab.arm("baseline")
-    cells = run.plan_arm("mini", "baseline").cells
+    cells = plan_arm("mini", "baseline").cells
     opening = simulated.opening(the_lab, arm, "chat")
     starts = []
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import subprocess
 from functools import cache
-
-from speclab.record.provenance import cpu_model
+from pathlib import Path
 
 _NOISE = r"\((?:r|tm|c)\)|\bcpu\b|\bprocessor\b|@.*|\bx\d+$|\b\d+-core\b"
 
@@ -40,3 +40,14 @@ def slugged(name: str) -> str:
     """Return a device's marketing name in lower case and dashes, without marks and clock rates."""
     bare = re.sub(_NOISE, " ", name.lower())
     return "-".join(re.findall(r"[a-z0-9]+", bare)) or "unknown"
+
+
+@cache
+def cpu_model() -> str:
+    """Return the processor's name as the kernel gives it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return f"{names[0]} x{len(names)}" if names else platform.machine()

@@ -18,9 +18,10 @@ from urllib.parse import urlsplit
 import httpx2
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient
 
-from speclab.engines import counters
+from speclab.engines import counters, writing
 from speclab.engines.base import Answer, EngineFailure, EngineIdentity, Opening, Reading
 from speclab.engines.stream import STREAM_OPTIONS, AnswerStream, BrokenStream, message
+from speclab.engines.writing import Written
 from speclab.lab import Arm, EngineName, Lab, Sampling
 from speclab.prompts.base import Prompt
 
@@ -165,6 +166,10 @@ class Endpoint:
         finally:
             answer.text = stream.text
         answer.end_s = self._sign_of_life_s = loop.time()
+
+    async def write(self, prompt: Prompt, sampling: Sampling) -> Written:
+        """Return one whole answer with its tokens and the gap between the two highest logits at each (vLLM)."""
+        return await writing.write(self._client, self._model, prompt, sampling)
 
     async def read(self) -> Reading:
         """Read ``/metrics``; all None where the server has none. ``at_s`` is the middle of the round trip.

@@ -20,7 +20,7 @@ _OUT_OF_MEMORY = re.compile(
 )
 _BAD_CONFIGURATION = re.compile(
     r"error: (?:argument|unrecognized|ambiguous|the following)|ValidationError|ValueError|NotImplementedError|"
-    r"OSError: \S+ is not a local folder|KeyError|AssertionError"
+    r"OSError: \S+ is not a local folder|KeyError|AssertionError|UserError"
 )
 _ERROR_LINE = re.compile(r"(?:^|[\s(])((?:[A-Za-z_.]*(?:Error|Exception)\b|error): .+)")
 _WRAPPERS = ("EngineCore", "Engine core", "See root cause", "EngineDeadError")

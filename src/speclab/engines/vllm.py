@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from speclab import paths
-from speclab.engines import server_log
+from speclab.engines import server_log, synthetic_cpu, weights
 from speclab.engines.base import EngineFailure, Opening
 from speclab.engines.device import gpu_name, slug
 from speclab.engines.endpoint import HUNG_AFTER_S, Endpoint, NotServing
@@ -46,7 +46,7 @@ def command(lab: Lab, arm: Arm, port: int, python: str = "python") -> list[str]:
     ----------
     lab, arm : Lab, Arm
         What to serve. Flags are the lab's, overridden by the arm's: ``true`` becomes ``--flag``, ``false``
-        ``--no-flag``, lists and mappings JSON.
+        ``--no-flag``, a list its values as words, a mapping JSON.
     port : int
         Port on this machine's loopback address.
     python : str
@@ -107,7 +107,7 @@ def opening(
     @asynccontextmanager
     async def engine() -> AsyncIterator[Endpoint]:
         port = _free_port()
-        words, variables = command(lab, arm, port, python), environment(lab, python)
+        words, variables = command(lab, arm, port, python), environment(lab, arm, python)
         async with (
             _started(words, variables, log) as server,
             Endpoint(
@@ -125,12 +125,17 @@ def opening(
     return Opening(loop_factory=asyncio.new_event_loop, engine=engine, command=command(lab, arm, 8000))
 
 
-def environment(lab: Lab, python: str = sys.executable) -> dict[str, str]:
-    """Return the server's variables: this process's, the lab's, and on a CPU the threading library that it needs."""
+def environment(lab: Lab, arm: Arm, python: str = sys.executable) -> dict[str, str]:
+    """Return the server's variables: this process's, the lab's, and those that this arm and a CPU need.
+
+    On a CPU that is vLLM's threading library; for forced acceptance, what switches our plugin on.
+    """
     variables = {**os.environ, **lab.environment}
     openmp = Path(python).parent.parent / "lib" / "libiomp5.so"
     if "LD_PRELOAD" not in variables and openmp.exists() and gpu_name() is None:
         variables["LD_PRELOAD"] = str(openmp)
+    if arm.is_forced:
+        variables[synthetic_cpu.SWITCH] = "1"
     return variables
 
 
@@ -223,7 +228,9 @@ async def _until_ended(process: subprocess.Popen[bytes], within_s: float) -> boo
 def _flag(name: str, value: ServerFlag) -> list[str]:
     if isinstance(value, bool):
         return [f"--{name}" if value else f"--no-{name}"]
-    if isinstance(value, list | dict):
+    if isinstance(value, list):
+        return [f"--{name}", *map(str, value)]  # vLLM's list flags take words (argparse's nargs), and refuse JSON
+    if isinstance(value, dict):
         return [f"--{name}", json.dumps(value)]
     return [f"--{name}", str(value)]
 
@@ -246,10 +253,17 @@ def _check_models(lab: Lab, arm: Arm) -> None:
         if not (folder / "config.json").exists():
             raise UserError(
                 f"no model in {paths.shown(folder)}",
-                "make it: speclab weights smollm2" if "smollm2" in model else "put a model with a config.json there",
+                _remedy(folder.name),
                 file=paths.labs() / lab.name / ("lab.yml" if key == "target.model" else f"{arm.arm}.yml"),
                 key=key,
             )
+
+
+def _remedy(folder: str) -> str:
+    for name, made in weights.FOLDERS.items():
+        if folder == made:
+            return f"make it: speclab weights {name}"
+    return "put a model with a config.json there"
 
 
 def _free_port() -> int:

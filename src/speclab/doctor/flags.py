@@ -1,0 +1,172 @@
+"""Rules about the flags of `vllm serve`: what they cap, what they leave to vLLM, where two arms differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from speclab.doctor.base import Case, Diagnosis, say
+
+DEFAULT_LARGEST_GRAPH = 512
+"""Tokens that vLLM's own list of CUDA graphs ends at, unless a flag says otherwise (1024 on data-centre Blackwell)."""
+LEAST_BATCHED_TOKENS = 2048
+"""What vLLM takes where the flag is not given, or more, by version and device."""
+SERVE_FLAGS = "https://docs.vllm.ai/en/latest/configuration/serve_args.html"
+OURS = ("model", "host", "port", "served-model-name", "api-key")
+"""Flags that this program gives itself, or that would hide the server from it."""
+SIZES = "cudagraph-capture-sizes"
+LARGEST = "max-cudagraph-capture-size"
+
+
+def graphs(case: Case) -> list[Diagnosis]:
+    """Find steps of n x (k + 1) tokens without a CUDA graph of their size, so that this arm alone runs without one."""
+    cites = ("vllm#50488", "vllm#54933", "vllm#30330")
+    if case.flags.get("enforce-eager") is True:
+        return say("fine", "CUDA graphs", "off in this arm (enforce-eager)", "", *cites)
+    if case.machine.vllm_build == "cpu":
+        return say("fine", "CUDA graphs", "a CPU has none", "", *cites)
+    compilation = case.flags.get("compilation-config")
+    inner: dict[str, Any] = compilation if isinstance(compilation, dict) else {}
+    given = (case.flags.get(SIZES), inner.get("cudagraph_capture_sizes"))
+    listed: list[list[int]] = [sizes for sizes in given if isinstance(sizes, list)]
+    if len(listed) > 1:
+        return say("will fail", "CUDA graphs", f"sizes given twice, by {SIZES} and in compilation-config",
+                   "keep one of them", SERVE_FLAGS)  # fmt: skip
+    wanted = {n: n * (case.arm.k + 1) for n in case.lab.concurrencies}
+    if not listed:
+        return _unlisted(wanted, case.whole_number(LARGEST) or DEFAULT_LARGEST_GRAPH, cites)
+    sizes = set(listed[0])
+    cap = case.whole_number("max-num-batched-tokens")
+    if cap is not None:
+        sizes = {size for size in sizes if size <= cap}  # vLLM drops the others
+    largest = case.whole_number(LARGEST)
+    if largest is not None and largest != max(sizes, default=0):
+        return say("will fail", "CUDA graphs", f"{LARGEST} {largest}, and the largest size listed is "
+                   f"{max(sizes, default=0)}", "make them agree, or leave the first out", *cites)  # fmt: skip
+    missing = [f"{n} x {case.arm.k + 1} = {tokens}" for n, tokens in wanted.items() if tokens not in sizes]
+    if missing:
+        return say("will mislead", "CUDA graphs", f"none of {', '.join(missing)} tokens",
+                   f"add them to {SIZES}", *cites)  # fmt: skip
+    found = f"sizes hold n x {case.arm.k + 1} for each n, up to {max(wanted.values())} tokens"
+    return say("fine", "CUDA graphs", found, "", *cites)
+
+
+def _unlisted(wanted: dict[int, int], largest: int, cites: tuple[str, ...]) -> list[Diagnosis]:
+    outside = [f"{tokens} ({n} in flight)" for n, tokens in wanted.items() if tokens > largest]
+    if outside:
+        return say("will mislead", "CUDA graphs", f"vLLM's own list ends at {largest} tokens; steps of "
+                   f"{', '.join(outside)} run without", f"list n x (k + 1) in {SIZES}", *cites)  # fmt: skip
+    return say("not known here", "CUDA graphs", f"whether vLLM's own list holds {', '.join(map(str, wanted.values()))} "
+               "tokens exactly; it pads to the next", f"list n x (k + 1) in {SIZES}", *cites)  # fmt: skip
+
+
+def seats(case: Case) -> list[Diagnosis]:
+    """Find fewer seats than requests in flight: the rest waits, and the concurrency named is not the real one."""
+    cites = ("vllm#5638", "vllm#55533")
+    seats = case.whole_number("max-num-seqs")
+    if seats is None:
+        return say("not known here", "max-num-seqs", "not given, and vLLM's own differs by version and device",
+                   f"max-num-seqs: {case.top} in lab.yml", *cites)  # fmt: skip
+    found = f"{seats} seats for {case.top} requests in flight"
+    if seats < case.top:
+        return say(
+            "will mislead", "max-num-seqs", found, f"max-num-seqs: {case.top} or more, or fewer in flight", *cites
+        )
+    return say("fine", "max-num-seqs", found, "", *cites)
+
+
+def batched_tokens(case: Case) -> list[Diagnosis]:
+    """Find a step that may not hold k + 1 tokens of each request: drafts are cut, or rows wait."""
+    optimization = "https://docs.vllm.ai/en/latest/configuration/optimization.html"
+    most, wanted = case.whole_number("max-num-batched-tokens"), case.top * (case.arm.k + 1)
+    if most is None:
+        found = f"not given; {wanted} tokens are needed in one step, and vLLM's own is {LEAST_BATCHED_TOKENS} or more"
+        if wanted <= LEAST_BATCHED_TOKENS:
+            return say("fine", "max-num-batched-tokens", found, "", optimization)
+        return say("not known here", "max-num-batched-tokens", found, f"{wanted} or more in lab.yml", optimization)
+    found = f"{most}; a step holds {case.top} x {case.arm.k + 1} = {wanted} tokens"
+    seats = case.whole_number("max-num-seqs")
+    if seats is not None and most < seats:
+        return say("will fail", "max-num-batched-tokens", f"{most}, below max-num-seqs {seats}",
+                   f"at least {max(seats, wanted)}", optimization)  # fmt: skip
+    if most < wanted:
+        return say("will mislead", "max-num-batched-tokens", found, f"at least {wanted}", optimization)
+    return say("fine", "max-num-batched-tokens", found, "", optimization)
+
+
+def prefix_caching(case: Case) -> list[Diagnosis]:
+    """Find prompts that are not read again when they come round: the second round is faster than the first."""
+    value = case.flags.get("enable-prefix-caching")
+    if value is False:
+        return say("fine", "prefix caching", "off", "", "llm-d-benchmark#499")
+    found = "on" if value else "not given, and on by default"
+    return say("will mislead", "prefix caching", f"{found}: repeated prompts are not read again",
+               "enable-prefix-caching: false in lab.yml", "llm-d-benchmark#499")  # fmt: skip
+
+
+def scheduling(case: Case) -> list[Diagnosis]:
+    """Find asynchronous scheduling that vLLM turns off for n-gram alone, which then pays for more than its drafts."""
+    rule, cites, value = "async scheduling", ("vllm#31998", "vllm#24799"), case.flags.get("async-scheduling")
+    if case.on_cpu:
+        return say("fine", rule, "off in every arm on a CPU", "", *cites)
+    if value is True and case.method == "ngram":
+        return say(
+            "will fail", rule, "on, which vLLM refuses with n-gram", "async-scheduling: false in lab.yml", *cites
+        )
+    if value is None:
+        found = "not given: on by default, and turned off for n-gram alone"
+        return say("will mislead", rule, found, "async-scheduling: false in lab.yml", *cites)
+    return say("fine", rule, "on" if value else "off", "", *cites)
+
+
+def same_flags(case: Case) -> list[Diagnosis]:
+    """Find what else than speculation an arm has and its baseline has not: it makes a speed-up of its own."""
+    if case.baseline is None:
+        return say("will mislead", "same flags", "the lab has no baseline to compare with", "add a baseline arm",
+                   "vllm#24799")  # fmt: skip
+    ours, theirs = case.flags, case.lab.server_flags(case.baseline)
+    names = [name for name in dict.fromkeys([*ours, *theirs]) if ours.get(name) != theirs.get(name)]
+    if not names:
+        return say("fine", "same flags", "as the baseline's", "", "vllm#24799")
+    pairs = ", ".join(f"{name} {_short(ours.get(name))} against {_short(theirs.get(name))}" for name in names)
+    return say("will mislead", "same flags", f"{pairs} in the baseline", "move server flags to lab.yml", "vllm#24799")
+
+
+def lookup(case: Case) -> list[Diagnosis]:
+    """Find n-gram bounds left to vLLM, which makes them 5 and 5, or copies the one that is given."""
+    speculation = case.arm.speculation
+    if speculation is None or case.method != "ngram":
+        return []
+    least, most = speculation.prompt_lookup_min, speculation.prompt_lookup_max
+    if least is None or most is None:
+        return say("will mislead", "look-up bounds", "left to vLLM", "give prompt_lookup_min and prompt_lookup_max",
+                   "vllm#56516")  # fmt: skip
+    if least > most:
+        return say("will fail", "look-up bounds", f"from {least} to {most}", "put the smaller one first", "vllm#56516")
+    return say("fine", "look-up bounds", f"{least} to {most} tokens", "", "vllm#56516")
+
+
+def streaming(case: Case) -> list[Diagnosis]:
+    """Find a server that sends several steps as one event: the step gap is then not a step."""
+    interval = case.whole_number("stream-interval")
+    if interval is not None and interval > 1:
+        return say(
+            "will mislead", "stream interval", f"one event is {interval} steps", "stream-interval: 1", SERVE_FLAGS
+        )
+    return say("fine", "stream interval", "one event is one step", "", SERVE_FLAGS)
+
+
+def address(case: Case) -> list[Diagnosis]:
+    """Find a flag that this program gives itself, or a machine that lets it listen nowhere."""
+    mine = [name for name in OURS if name in case.flags]
+    if mine:
+        return say("will fail", "address", f"{', '.join(mine)} given, which this program does for each start",
+                   "take it out of server", SERVE_FLAGS)  # fmt: skip
+    if not case.machine.can_listen:
+        return say("will fail", "address", "no port of 127.0.0.1 can be listened on", "allow it in the sandbox",
+                   SERVE_FLAGS)  # fmt: skip
+    return say("fine", "address", "127.0.0.1, a free port at each start", "", SERVE_FLAGS)
+
+
+def _short(value: object) -> str:
+    text = "not given" if value is None else str(value)
+    return text if len(text) < 24 else f"{text[:20]}..."

@@ -1,0 +1,63 @@
+"""Diagnoses as a table for the terminal: what is wrong in rows, what is fine in one line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from speclab.doctor.base import LEVELS, Diagnosis, Level
+
+STYLES: dict[Level, str] = {
+    "will fail": "bold red",
+    "will mislead": "yellow",
+    "not known here": "cyan",
+    "fine": "green",
+}
+
+
+def rendered(diagnoses: Sequence[Diagnosis]) -> RenderableType:
+    """Return one block for every arm, and one for each arm that differs, each worst first."""
+    groups: dict[str | None, list[Diagnosis]] = {}
+    for diagnosis in diagnoses:
+        groups.setdefault(diagnosis.arm, []).append(diagnosis)
+    return Group(*(part for arm, found in groups.items() for part in _block(arm, found)))
+
+
+def counted(diagnoses: Sequence[Diagnosis]) -> str:
+    """Return how many diagnoses there are of each level, the worst first."""
+    counts = {level: sum(found.level == level for found in diagnoses) for level in LEVELS}
+    return " · ".join(f"{count} {level}" for level, count in counts.items() if count)
+
+
+def to_json(diagnoses: Sequence[Diagnosis]) -> str:
+    """Return the diagnoses as one JSON list of flat objects."""
+    return json.dumps([found.model_dump() for found in diagnoses], indent=1, ensure_ascii=False)
+
+
+def _block(arm: str | None, diagnoses: Sequence[Diagnosis]) -> Iterator[RenderableType]:
+    yield Text(arm or "every arm", style="bold")
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, min_width=14)
+    table.add_column(max_width=16, overflow="fold")
+    table.add_column(overflow="fold")
+    for found in diagnoses:
+        if found.level != "fine":
+            table.add_row(Text(found.level, style=STYLES[found.level]), found.rule, _told(found))
+    fine = [found.rule for found in diagnoses if found.level == "fine"]
+    if fine:
+        table.add_row(Text("fine", style=STYLES["fine"]), "", Text(", ".join(fine)))
+    yield table
+    yield ""
+
+
+def _told(diagnosis: Diagnosis) -> Text:
+    told = Text(diagnosis.found)
+    if diagnosis.remedy:
+        told.append(f" → {diagnosis.remedy}", style="italic")
+    if diagnosis.cites:
+        told.append(f"  [{', '.join(diagnosis.cites)}]", style="dim")
+    return told

@@ -1,0 +1,79 @@
+"""One whole answer with its tokens and how sure the model was of each: for comparing texts, not for timing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx2
+from openai import APIConnectionError, APIStatusError, AsyncOpenAI
+
+from speclab.engines.stream import message
+from speclab.lab import Sampling
+from speclab.prompts.base import Prompt
+from speclab.validation import Frozen
+
+WITHIN_S = 300.0
+
+
+class Written(Frozen):
+    """One answer, with what tells where two of them part."""
+
+    prompt_id: str
+    text: str | None = None
+    finish_reason: str | None = None
+    error: str | None = None
+    token_ids: tuple[int, ...] | None = None
+    """None where the server does not give them."""
+    gaps: tuple[float, ...] | None = None
+    """The difference between the two highest logits at each token, nats."""
+
+
+async def write(client: AsyncOpenAI, model: str, prompt: Prompt, sampling: Sampling) -> Written:
+    """Return a server's answer to one prompt.
+
+    ``return_token_ids`` is vLLM's own key. The two highest log-probabilities are asked for at each token; their
+    difference is that of the logits. A request that fails says so in ``error``.
+    """
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": [{"role": "user", "content": prompt.text}],
+        "temperature": sampling.temperature,
+        "max_tokens": sampling.max_tokens,
+        "seed": sampling.seed,
+        "logprobs": True,
+        "top_logprobs": 2,
+        "return_token_ids": True,
+    }
+    if sampling.ignore_eos:
+        body["ignore_eos"] = True
+    try:
+        response = await client.post(
+            "/chat/completions", body=body, cast_to=httpx2.Response, options={"timeout": WITHIN_S}
+        )
+        return parsed(prompt.id, response.json())
+    except APIStatusError as error:
+        said = f"HTTP {error.status_code}: {message(error.body) if error.body else 'no body'}"
+    except APIConnectionError as error:
+        said = f"no answer ({type(error.__cause__).__name__})"
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        said = f"not a chat completion ({type(error).__name__})"
+    return Written(prompt_id=prompt.id, error=said)
+
+
+def parsed(prompt_id: str, completion: dict[str, Any]) -> Written:
+    """Return what a chat completion says."""
+    choice = completion["choices"][0]
+    steps = (choice.get("logprobs") or {}).get("content")
+    ids = choice.get("token_ids")
+    return Written(
+        prompt_id=prompt_id,
+        text=choice["message"]["content"],
+        finish_reason=choice["finish_reason"],
+        token_ids=None if ids is None else tuple(ids),
+        gaps=None if steps is None else tuple(_gap(step) for step in steps),
+    )
+
+
+def _gap(step: dict[str, Any]) -> float:
+    best, second = sorted((entry["logprob"] for entry in step["top_logprobs"]), reverse=True)[:2]
+    return round(float(best - second), 6)

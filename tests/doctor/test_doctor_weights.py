@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+from doctor_cases import DRAFT, HEAD, TARGET, files, level, only
+
+from speclab.doctor import weights
+from speclab.doctor.base import ModelFiles
+from speclab.lab import Target
+
+GATED = "meta-llama/Llama-3.1-8B-Instruct"
+ABSENT = ModelFiles(place="hub", where="the hub's cache")
+
+
+@pytest.mark.parametrize(
+    ("found", "machine", "expected"),
+    [
+        (files(), {}, "fine"),
+        (ABSENT, {}, "will fail"),
+        (ABSENT, {"has_hub_token": True}, "not known here"),
+        (ABSENT, {"has_hub_token": True, "variables": {"HF_HUB_OFFLINE": "1"}}, "will fail"),
+        (ModelFiles(place="missing folder", where="models/x"), {"has_hub_token": True}, "will fail"),
+        (ModelFiles(place="folder", where="models/x", config={}), {}, "will fail"),  # a config.json, and no weights
+    ],
+)
+def test_where_the_target_is(case, found, machine, expected) -> None:
+    made = case(models={GATED: found}, **machine)
+    lab = made.lab.model_copy(update={"target": Target(model=GATED, tokens="llama-3.1")})
+    assert level(weights.target_files(type(made)(lab, made.arm, made.baseline, made.machine))) == expected
+
+
+def test_a_model_that_this_project_makes_is_named_with_its_command(case) -> None:
+    name = "models/smollm2-135m-instruct"
+    made = case(models={name: ModelFiles(place="missing folder", where=name)})
+    lab = made.lab.model_copy(update={"target": Target(model=name, tokens="smollm2")})
+    found = only(weights.target_files(type(made)(lab, made.arm, made.baseline, made.machine)))
+    assert found.remedy == "speclab weights smollm2"
+
+
+def test_a_drafter_that_is_not_gated_may_be_had_without_a_token(case) -> None:
+    assert level(weights.drafter_files(case("eagle3", models={HEAD: ABSENT}))) == "not known here"
+    assert weights.drafter_files(case("ngram")) == []
+
+
+def test_vocabularies_that_differ(case) -> None:
+    assert level(weights.vocabulary(case("draft_model"))) == "fine"
+    other = {TARGET: files(), DRAFT: files(vocab_size=32000)}
+    found = only(weights.vocabulary(case("draft_model", models=other)))
+    assert found.level == "will fail"
+    assert "32000" in found.found
+    assert "128256" in found.found
+    assert weights.vocabulary(case("ngram")) == []
+
+
+def test_vocabularies_of_models_that_are_not_here_are_not_guessed(case) -> None:
+    assert level(weights.vocabulary(case("draft_model", models={TARGET: ABSENT, DRAFT: files()}))) == "not known here"
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"eagle_aux_hidden_state_layer_ids": [2, 16, 29]}, "fine"),
+        ({"eagle_config": {"eagle_aux_hidden_state_layer_ids": [1, 15, 28]}}, "fine"),
+        ({"eagle_aux_hidden_state_layer_ids": [2, 40, 77]}, "will fail"),  # a head for 80 layers on a target with 32
+        ({"hidden_size": 8192}, "will fail"),
+        ({"target_hidden_size": 4096, "hidden_size": 2048}, "not known here"),
+        ({}, "not known here"),
+    ],
+)
+def test_an_eagle_head_and_its_target(case, config, expected) -> None:
+    assert level(weights.eagle(case("eagle3", models={TARGET: files(), HEAD: files(**config)}))) == expected
+
+
+def test_layers_that_are_not_named_are_vllms_own(case) -> None:
+    # vllm#50170: 2, layers // 2, layers - 3; for the 80 layers of Llama 3.3 70B it prints 2, 40, 77
+    models = {TARGET: files(num_hidden_layers=80), HEAD: files()}
+    assert "2, 40, 77 of 80" in only(weights.eagle(case("eagle3", models=models))).found
