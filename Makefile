@@ -15,7 +15,7 @@ UNWANTED := torchvision torchaudio torchcodec triton
 CPU_CONSTRAINTS := $(if $(wildcard constraints-cpu.txt),-c constraints-cpu.txt)
 
 .DEFAULT_GOAL := help
-.PHONY: help book html notebooks test test-live lab-cpu-quick lint lock lock-cpu install clean
+.PHONY: help book html notebooks test test-live lab-cpu lab-cpu-quick lint lock lock-cpu install clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/' | expand -t 24
@@ -39,8 +39,14 @@ test-live: $(CPU_INSTALLED)  ## real vLLM on this machine's CPU (installs 4 GB i
 
 lab-cpu-quick: $(CPU_INSTALLED)  ## n-gram against the baseline on real vLLM, 1, 4 and 16 in flight, a few seconds each
 	$(CPU_VENV)/bin/speclab weights smollm2
-	$(CPU_VENV)/bin/speclab run cpu-smollm2 --arms baseline,ngram-k8 --concurrencies 1,4,16 --length-s 24 --out $(QUICK)
+	$(CPU_VENV)/bin/speclab run cpu-smollm2 --arms baseline,ngram-k8 --concurrencies 1,4,16 --repeats 1 --length-s 24 --out $(QUICK)
 	@$(CPU_VENV)/bin/speclab show cpu-smollm2 --data $(QUICK)
+
+lab-cpu: $(CPU_INSTALLED)  ## the whole CPU lab on real vLLM: about 100 minutes with nothing else running; goes on where it stopped
+	$(CPU_VENV)/bin/speclab weights smollm2
+	$(CPU_VENV)/bin/speclab weights eagle3-random
+	$(CPU_VENV)/bin/speclab run cpu-smollm2
+	@$(CPU_VENV)/bin/speclab show cpu-smollm2
 
 lint: $(INSTALLED)  ## style and types
 	$(BIN)/ruff check src tests

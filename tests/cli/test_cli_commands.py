@@ -81,7 +81,9 @@ def test_a_dry_run_says_what_would_be_run_and_runs_nothing(tmp_path: Path) -> No
     options = ("run", "lab09", "--arms", "baseline", "--concurrencies", "1,4", "--repeats", "2", "--out", tmp_path)
     done = speclab(*options, "--dry-run")
     assert done.returncode == 0, done.stderr
-    assert "12 cells to run on simulated (h100-sxm): seconds" in done.stdout  # 3 workloads x 2 concurrencies x 2 repeats
+    assert (
+        "12 cells to run on simulated (h100-sxm): seconds" in done.stdout
+    )  # 3 workloads x 2 concurrencies x 2 repeats
     assert list(tmp_path.iterdir()) == []
     vllm = speclab(*options, "--dry-run", "--engine", "vllm", "--device", "some-gpu")
     assert "about 0:13:30" in vllm.stdout  # 12 cells of 60 s, and the server started once for each repeat
