@@ -119,7 +119,7 @@ async def _run_cells(opening: Opening, cells: Sequence[Asked], lab: Lab, runs: P
 def _record(
     runs: Path, asked: Asked, log: CellLog, identity: EngineIdentity, started_at: str, command: list[str] | None
 ) -> None:
-    failure = _failure(log)
+    failure = _failure(log, asked.phases.window_s)
     record = CellRecord(
         asked=asked,
         asked_sha256=asked.sha256,
@@ -134,12 +134,15 @@ def _record(
     store.write(store.cell_folder(runs, asked), record, table)
 
 
-def _failure(log: CellLog) -> Failure | None:
+def _failure(log: CellLog, window_s: tuple[float, float]) -> Failure | None:
     if log.failure is not None:
         return Failure(kind=log.failure.kind, reason=log.failure.reason, log_tail=log.failure.log_tail)
     errors = [answer.error for answer in log.answers if answer.error is not None]
     if errors and not any(len(answer.event_s) for answer in log.answers):
         return Failure(kind="client error", reason=f"all {len(errors)} requests failed; the first: {errors[0]}")
+    opens_s, closes_s = (log.start_s + border for border in window_s)
+    if not any(opens_s <= moment < closes_s for answer in log.answers for moment in answer.event_s):
+        return Failure(kind="hung", reason=f"no token inside the window, {len(log.answers)} requests sent")
     return None
 
 

@@ -38,6 +38,8 @@ def read_yaml(file: Path) -> dict[str, Any]:
             f"the folder holds {', '.join(beside)}" if beside else f"{file.parent} has no YAML file",
             file=file,
         ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot be read ({error})", "give a UTF-8 text file", file=file) from None
     except yaml.YAMLError as error:
         raise UserError(f"not YAML ({' '.join(str(error).split())})", "mend the syntax", file=file) from None
     if not isinstance(content, dict):
@@ -54,7 +56,8 @@ def validated(model: type[ModelT], content: dict[str, Any], file: Path | None = 
 
 
 def _as_user_error(model: type[BaseModel], error: ValidationError, file: Path | None) -> UserError:
-    first = error.errors()[0]
+    errors = error.errors()  # a misspelt key is both unknown and missing: the former says more
+    first = next((found for found in errors if found["type"] == "extra_forbidden"), errors[0])
     key = ".".join(str(part) for part in first["loc"]) or None
     if first["type"] == "extra_forbidden":
         name = str(first["loc"][-1])

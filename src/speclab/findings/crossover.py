@@ -61,7 +61,8 @@ def crossover(concurrency: ArrayLike, speed_up: ArrayLike, unusable: Sequence[fl
     falls = np.flatnonzero(above[:-1] & ~above[1:])
     if not len(falls):
         low, high = (float(at[-1]), None) if above[-1] else (None, float(at[0]))
-        return Crossing(None, low, high, NOT_REACHED, len(at))
+        beyond = [skipped for skipped in unusable if (skipped > at[-1] if above[-1] else skipped < at[0])]
+        return Crossing(None, low, high, NOT_RESOLVED if beyond else NOT_REACHED, len(at))
     first = int(falls[0])
     low_at = float(at[first])
     if above[first + 1 :].any():
