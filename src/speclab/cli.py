@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from speclab import lab as labs
-from speclab import paths, results, sweep
+from speclab import paths, results, sweep, terminal
 from speclab import run as runs
 from speclab.engines import Options
 from speclab.errors import UserError
@@ -62,6 +62,10 @@ def run_lab(
     A cell that fails is recorded with its reason and the rest goes on. Ctrl-C keeps what is finished.
     """
     loaded = labs.load(lab)
+    chosen = _split(arms)
+    if (engine or loaded.engine) == "endpoint" and len(chosen or ()) != 1:
+        found = f"found {arms!r}" if arms else "not given"
+        raise UserError(found, "one server serves one arm: name exactly the one that it serves", key="--arms")
     options = Options(device=device) if base_url is None else Options(base_url=base_url, device=device)
     phases = None if length_s is None else loaded.phases.model_dump() | {"length_s": length_s}
     plans = [
@@ -69,20 +73,26 @@ def run_lab(
             lab, arm, engine=engine, workloads=_split(workloads), concurrencies=_whole_numbers(concurrencies),
             repeats=repeats, out=out, phases=phases, options=options,
         )
-        for arm in _split(arms) or loaded.arms
+        for arm in chosen or loaded.arms
     ]  # fmt: skip
     if dry_run:
         Console().print(sweep.overview(plans))
         return
+    tables = []
     with sweep.Bar(plans, err) as bar:
         for repeat in range(max(asked.repeat for plan in plans for asked in plan.cells) + 1):
             for plan in plans:
                 runs.run(plan, repeat=repeat, progress=bar.advance)
-    failed = 0
-    for plan in plans:
-        cells = runs.tables_of(plan).cells
-        failed += int((cells["status"] == "failed").sum())
+                if repeat == max(asked.repeat for asked in plan.cells):
+                    tables.append(runs.tables_of(plan))  # at once: an arm that is whole outlives an interrupted sweep
+    failed = sum(int((each.cells["status"] == "failed").sum()) for each in tables)
     err.print(f"{bar.ran} cells run, {bar.kept} kept, {failed} failed", highlight=False)
+    if not all(plan.keeps_tables for plan in plans):
+        remedy = "give --out to keep these and show them"
+        err.print(f"data/derived is as it was: it holds whole arms as their files say; {remedy}", highlight=False)
+    for each in tables:
+        for line in terminal.failures(each.cells):
+            err.print(line, style="yellow", highlight=False, markup=False, soft_wrap=True)
     if failed:
         err.print("each failed record says why; a second run tries them again", style="yellow")
         raise typer.Exit(1)
@@ -98,34 +108,22 @@ def show_speed_up(
     found = results.of(lab, engine, data=data)
     console = Console()
     console.print(f"{found.lab.title}: speed-up over the baseline by requests in flight\n{found.source}\n")
-    for workload in found.lab.workloads:
-        speed_up = found.wide("speed_up", workload=workload)
-        if speed_up.empty:
-            continue
-        lowest = min(float(name) for name in speed_up.columns[1:])
-        table = Table(box=None, header_style="bold", pad_edge=False)
-        for name in (workload, *speed_up.columns[1:], "crosses 1", "tok/step*", "counters*"):
-            table.add_column(name, no_wrap=True, justify="left" if name == workload else "right")
-        for row in speed_up.to_dict("records"):
-            arm = str(row.pop("arm"))
-            place = {"arm": arm, "workload": workload, "concurrency": lowest}
-            lengths = [found.row(name, **place)["value"] for name in ("tokens_per_step", "reported_acceptance_length")]
-            marks = [
-                ""
-                if found.row("speed_up", arm=arm, workload=workload, concurrency=float(str(at)))["status"] == "ok"
-                else "!"
-                for at in row
-            ]
-            numbers = [*row.values(), *lengths]
-            shown = [
-                "-" if number != number else f"{number:.2f}{mark}"
-                for number, mark in zip(numbers, [*marks, "", ""], strict=True)
-            ]
-            table.add_row(arm, *shown[:-2], found.crossing(arm, workload), *shown[-2:])
-        console.print(table, "")
-    console.print(f"* at {lowest:g} in flight: tokens per step over all steps, and acceptance length by counters")
+    compared = [workload for workload in found.lab.workloads if not found.wide("speed_up", workload=workload).empty]
+    for workload in compared:
+        console.print(terminal.speed_up(found, workload), "")
+    if compared:
+        at = terminal.lowest(found, compared[-1])
+        console.print(f"* at {at:g} in flight: tokens per step over all steps, and acceptance length by counters")
+    else:
+        console.print("nothing stands beside the baseline yet; its own throughput, tok/s:\n")
+        for workload in found.lab.workloads:
+            if (table := terminal.throughput(found, workload)) is not None:
+                console.print(table, "")
     if (found.findings.query("finding == 'speed_up'")["status"] != "ok").any():
-        console.print("! this cell, or the baseline's beside it, failed a check and has no say in the crossing:")
+        console.print(
+            "! this cell, or the baseline's beside it, failed a check and has no say in the crossing (as where"
+        )
+        console.print("  the two were not run under the same conditions):")
         for cell in found.tables.cells.dropna(subset=["failed_checks"]).to_dict("records"):
             console.print(f"  {cell['arm']} {cell['workload']} {cell['concurrency']}: {cell['failed_checks']}")
     failed = found.tables.cells[found.tables.cells["status"] == "failed"]
@@ -230,7 +228,8 @@ def make_weights(
 
 
 def _split(value: str | None) -> list[str] | None:
-    return [part.strip() for part in value.split(",")] if value else None
+    """Return the parts of a list, each once."""
+    return list(dict.fromkeys(part.strip() for part in value.split(","))) if value else None
 
 
 def _whole_numbers(value: str | None) -> list[int]:

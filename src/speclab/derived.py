@@ -6,6 +6,9 @@ significant digits, so that the last bit of a sum does not show as a change.
 
 from __future__ import annotations
 
+import csv
+import io
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +23,8 @@ from speclab.record.cell import Cell
 
 DIGITS = "%.6g"
 KINDS = ("cells", "positions", "checks")
+KEYS = {"arm", "workload", "concurrency", "repeat", "source"}
+"""Columns of every row of every table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +66,25 @@ def folder(data: Path, lab: str, machine: str) -> Path:
 
 
 def write(tables: Tables, into: Path, arm: str) -> None:
-    """Write one arm's tables as CSV files."""
-    into.mkdir(parents=True, exist_ok=True)
-    for kind in KINDS:
-        new = into / f".{arm}.{kind}.new"
-        getattr(tables, kind).to_csv(new, index=False, float_format=DIGITS)
-        new.replace(into / f"{arm}.{kind}.csv")
+    """Write one arm's tables as CSV files.
+
+    Raises
+    ------
+    UserError
+        The folder cannot be written.
+    """
+    new = into / f".{arm}.{os.getpid()}.new"
+    try:
+        into.mkdir(parents=True, exist_ok=True)
+        try:
+            for kind in KINDS:
+                getattr(tables, kind).to_csv(new, index=False, float_format=DIGITS)
+                new.replace(into / f"{arm}.{kind}.csv")
+        finally:
+            new.unlink(missing_ok=True)
+    except OSError as error:
+        problem = f"the tables could not be written ({error.strerror or error})"
+        raise UserError(problem, "free the disk or mend its permissions", file=into) from None
 
 
 def read(lab: str, engine: str | None = None, *, data: Path | None = None) -> Tables:
@@ -84,7 +102,7 @@ def read(lab: str, engine: str | None = None, *, data: Path | None = None) -> Ta
     Raises
     ------
     UserError
-        Nothing has been run on that engine, or it was run on several devices.
+        Nothing has been run on that engine, it was run on several devices, or a table is damaged.
     """
     loaded = labs.load(lab)
     engine = engine or loaded.engine
@@ -105,18 +123,28 @@ def read(lab: str, engine: str | None = None, *, data: Path | None = None) -> Ta
 
 
 def _read_machine(where: Path, arms: Sequence[str]) -> Tables:
-    tables = {}
-    for kind in KINDS:
-        files = [file for arm in arms if (file := where / f"{arm}.{kind}.csv").exists()]
-        tables[kind] = _stack([_read_csv(file) for file in files])
-    return Tables(**tables)
+    there = [arm for arm in arms if (where / f"{arm}.cells.csv").exists()]
+    return Tables(**{kind: _stack([_read_csv(where / f"{arm}.{kind}.csv") for arm in there]) for kind in KINDS})
 
 
 def _read_csv(file: Path) -> pd.DataFrame:
+    """Return one table, or say that it is not what `write` wrote."""
     try:
-        return pd.read_csv(file)
-    except pd.errors.EmptyDataError:
-        return pd.DataFrame()  # an arm without drafts has no positions
+        text = file.read_text(encoding="utf-8")
+        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+        if not text.endswith("\n") or len({len(row) for row in rows}) > 1:
+            raise ValueError("it ends in the middle of a row, or its rows differ in length")
+        table = pd.read_csv(file) if any(rows) else pd.DataFrame()  # an arm without drafts has no positions
+        needed = KEYS | {"status"} if file.name.endswith(".cells.csv") else KEYS if any(rows) else set()
+        if missing := sorted(needed - set(table.columns)):
+            raise ValueError(f"it has no column {missing[0]}")
+    except (OSError, ValueError, csv.Error) as error:
+        problem = str(getattr(error, "strerror", None) or error).splitlines()[0]
+        lab, engine, arm = file.parts[-3], file.parts[-2].partition("-")[0], file.name.rsplit(".", 2)[0]
+        out = "" if (data := file.parents[3]) == paths.root() / "data" else f" --out {data}"
+        remedy = f"make it again: speclab run {lab} --engine {engine} --arms {arm}{out}"
+        raise UserError(f"not a table of results ({problem})", remedy, file=file) from None
+    return table
 
 
 def _stack(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:

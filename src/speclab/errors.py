@@ -24,3 +24,7 @@ class UserError(Exception):
         self.problem, self.remedy, self.file, self.key = problem, remedy, file, key
         where = ": ".join(part for part in (str(file) if file else None, key) if part)
         super().__init__(f"{where}: {problem}; {remedy}" if where else f"{problem}; {remedy}")
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what a notebook shows of this error: IPython asks an exception for these lines by this name."""
+        return [f"speclab: {self}"]

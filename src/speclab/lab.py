@@ -11,26 +11,37 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, model_validator
 
 from speclab import paths
 from speclab.errors import UserError
-from speclab.validation import Frozen, read_yaml, validated
+from speclab.validation import Chosen, read_yaml, validated
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+"""What labs, arms and devices may be called: their names are folders and files."""
 
 WorkloadName = Literal["chat", "completion", "revision"]
 EngineName = Literal["simulated", "endpoint", "vllm"]
 Probability = Annotated[float, Field(ge=0, le=1)]
+# Bounds are generous: they catch a slip of the hand, not an unusual lab. A whole number is one, not true, 1.0 or "1".
+Concurrency = Annotated[int, Field(strict=True, gt=0, le=65_536)]
+Count = Annotated[int, Field(strict=True, gt=0, le=1_000)]
+Tokens = Annotated[int, Field(strict=True, gt=0, le=1_000_000)]
+Seed = Annotated[int, Field(strict=True, ge=0, lt=2**32)]
+Seconds = Annotated[float, Field(ge=0, le=86_400)]
+DraftMs = Annotated[float, Field(ge=0, le=10_000)]
+Name = Annotated[str, Field(pattern=NAME)]
 ServerFlag = str | int | float | bool | list[int] | dict[str, Any]
 
 BASELINE = "baseline"
 
 
-class Phases(Frozen):
+class Phases(Chosen):
     """The length of one cell and what is dropped at its two ends, in seconds."""
 
-    length_s: PositiveFloat = 60.0
-    drop_first_s: float = Field(default=5.0, ge=0)
-    drop_last_s: float = Field(default=3.0, ge=0)
+    length_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0
+    drop_first_s: Seconds = 5.0
+    drop_last_s: Seconds = 3.0
 
     @model_validator(mode="after")
     def _window_is_left(self) -> Self:
@@ -44,16 +55,16 @@ class Phases(Frozen):
         return self.drop_first_s, self.length_s - self.drop_last_s
 
 
-class Sampling(Frozen):
+class Sampling(Chosen):
     """How every arm of a lab samples."""
 
-    temperature: float = Field(default=0.0, ge=0)
-    max_tokens: PositiveInt = 512
-    seed: int = 0
+    temperature: float = Field(default=0.0, ge=0, le=100)
+    max_tokens: Tokens = 512
+    seed: Seed = 0
     ignore_eos: bool = False
 
 
-class Target(Frozen):
+class Target(Chosen):
     """The large model that every arm serves."""
 
     model: str
@@ -61,14 +72,14 @@ class Target(Frozen):
     """Which stored prompt token counts are this model's (`speclab.prompts.token_counts`)."""
 
 
-class Answers(Frozen):
+class Answers(Chosen):
     """Length of the simulated answers: lognormal, cut at the lab's ``max_tokens``. An assumption."""
 
-    mean_tokens: PositiveFloat
-    cv: float = Field(ge=0)
+    mean_tokens: float = Field(gt=0, le=1_000_000)
+    cv: float = Field(ge=0, le=10)
 
 
-class SimulatedTarget(Frozen):
+class SimulatedTarget(Chosen):
     """What the simulated engine takes the machine and the target to be."""
 
     device: str
@@ -76,14 +87,14 @@ class SimulatedTarget(Frozen):
     answers: dict[WorkloadName, Answers]
 
 
-class SimulatedDrafter(Frozen):
+class SimulatedDrafter(Chosen):
     """What the simulated engine takes a drafter to be: its cost, and how often the target agrees."""
 
     shape: str | None = None
     """Shape of the drafter's network in `speclab.model.transformers`; its roofline bounds the cost from below."""
-    floor_ms_per_position: float = Field(default=0.0, ge=0)
+    floor_ms_per_position: DraftMs = 0.0
     """Time of one draft position that no batch makes shorter (kernel launches), ms."""
-    host_ms_per_step: float = Field(default=0.0, ge=0)
+    host_ms_per_step: DraftMs = 0.0
     """Time that each step pays while this arm runs, drafted or not (look-up, lost overlap), ms."""
     acceptance: dict[WorkloadName, tuple[Probability, ...]]
     """Marginal acceptance by draft position: share of drafts whose tokens up to here were all accepted."""
@@ -101,15 +112,15 @@ class SimulatedDrafter(Frozen):
         return self
 
 
-class Speculation(Frozen):
+class Speculation(Chosen):
     """vLLM's ``--speculative-config`` of one arm; the keys are vLLM's own."""
 
     method: Literal["draft_model", "eagle3", "ngram"]
-    num_speculative_tokens: PositiveInt
+    num_speculative_tokens: Count
     model: str | None = None
-    prompt_lookup_min: PositiveInt | None = None
-    prompt_lookup_max: PositiveInt | None = None
-    draft_tensor_parallel_size: PositiveInt | None = None
+    prompt_lookup_min: Tokens | None = None
+    prompt_lookup_max: Tokens | None = None
+    draft_tensor_parallel_size: Count | None = None
     rejection_sample_method: Literal["synthetic"] | None = None
     """Not given: draft tokens are compared with the target's. ``synthetic``: accepted by chance; the text is wrong."""
     synthetic_acceptance_rates: tuple[Probability, ...] | None = None
@@ -147,11 +158,11 @@ class Speculation(Frozen):
         return self.model_dump(exclude_none=True)
 
 
-class Arm(Frozen):
+class Arm(Chosen):
     """One configuration of a lab; the keys are the parameters of ``notebooks/run_arm.ipynb``."""
 
-    lab: str
-    arm: str
+    lab: Name
+    arm: Name
     label: str
     speculation: Speculation | None = None
     server: dict[str, ServerFlag] = {}
@@ -159,9 +170,9 @@ class Arm(Frozen):
     simulated: SimulatedDrafter | None = None
     workloads: tuple[WorkloadName, ...] | None = None
     """The part of the lab's workloads that this arm runs; all where not given."""
-    concurrencies: tuple[PositiveInt, ...] | None = None
+    concurrencies: tuple[Concurrency, ...] | None = None
     """The part of the lab's concurrencies that this arm runs; all where not given."""
-    repeats: PositiveInt | None = None
+    repeats: Count | None = None
     """How often each cell of this arm is run; as often as the lab says where not given."""
 
     @property
@@ -175,7 +186,7 @@ class Arm(Frozen):
         return self.speculation is not None and self.speculation.rejection_sample_method is not None
 
 
-class Lab(Frozen):
+class Lab(Chosen):
     """What all arms of one lab share."""
 
     title: str
@@ -183,10 +194,10 @@ class Lab(Frozen):
     target: Target
     engine: EngineName = "simulated"
     """The engine that runs this lab unless another is named."""
-    arms: tuple[str, ...] = Field(min_length=1)
+    arms: tuple[Name, ...] = Field(min_length=1)
     workloads: tuple[WorkloadName, ...] = Field(min_length=1)
-    concurrencies: tuple[PositiveInt, ...] = Field(min_length=1)
-    repeats: PositiveInt = 1
+    concurrencies: tuple[Concurrency, ...] = Field(min_length=1)
+    repeats: Count = 1
     phases: Phases = Phases()
     sampling: Sampling = Sampling()
     server: dict[str, ServerFlag] = {}
@@ -194,7 +205,7 @@ class Lab(Frozen):
     environment: dict[str, str] = {}
     """Environment variables that the server of every arm gets."""
     simulated: SimulatedTarget | None = None
-    name: str
+    name: Name
     """The folder's name; not written in ``lab.yml``."""
 
     @model_validator(mode="after")
@@ -242,7 +253,7 @@ def load(name: str) -> Lab:
         There is no such lab, or its file holds a mistake (the file, the key, what was found and what would do).
     """
     file = _folder(name) / "lab.yml"
-    if not file.exists():
+    if name not in names():
         raise UserError(f"unknown lab {name!r}", f"the labs here: {', '.join(names())}", file=paths.labs())
     return validated(Lab, {**read_yaml(file), "name": name}, file)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from speclab import lab as labs
 from speclab import paths, prompts
@@ -16,7 +17,7 @@ from speclab.errors import UserError
 from speclab.lab import Arm, EngineName, Lab, SimulatedDrafter, SimulatedTarget, WorkloadName
 from speclab.record import store
 from speclab.record.schema import Asked
-from speclab.validation import validated
+from speclab.validation import ADVICE, validated
 
 MEASURING_VERSION = "1"
 """Part of every measured cell's hash. Raise it when the same request would now be measured differently."""
@@ -38,7 +39,8 @@ class ArmPlan:
     cells : tuple of Asked
         The cells that are wanted, in the order in which they are run.
     keeps_tables : bool
-        Whether the tables of these cells are written: not where a part would replace the whole's.
+        Whether the tables of these cells are written. In the checkout's own folder that is so only for a whole arm as
+        its files describe it: neither a part nor a trial with other values may replace those tables.
     """
 
     lab: Lab
@@ -100,11 +102,14 @@ def plan_arm(
     Raises
     ------
     UserError
-        A mistake in what was asked for.
+        A mistake in what was asked for, the endpoint's address included.
     """
-    the_lab = _with(labs.load(lab), phases=phases)
+    _refuse_slips(engine, workloads, concurrencies, simulated, options)
+    written_lab = labs.load(lab)
+    written_arm = written_lab.arm(arm)
+    the_lab = _with(written_lab, phases=phases)
     given = {"label": label, "speculation": speculation, "server": server, "simulated": simulated, "repeats": repeats}
-    the_arm = _with(the_lab.arm(arm), **given)
+    the_arm = _with(written_arm, **given)
     the_engine = engine or the_lab.engine
     options = options or Options()
     grid = _grid(the_lab, the_arm, the_engine, options)
@@ -116,8 +121,28 @@ def plan_arm(
         options=options,
         data=Path(out) if out is not None else paths.root() / "data",
         cells=wanted,
-        keeps_tables=out is not None or len(wanted) == len(grid),
+        keeps_tables=out is not None or ((the_lab, the_arm) == (written_lab, written_arm) and len(wanted) == len(grid)),
     )
+
+
+def _refuse_slips(
+    engine: object, workloads: object, concurrencies: object, simulated: object, options: Options | None
+) -> None:
+    """Name what a hand, or papermill's command line, gives in the wrong shape."""
+    if engine is not None and engine not in get_args(EngineName):
+        raise UserError(f"found {engine!r}", f"choose one of {', '.join(get_args(EngineName))}", key="engine")
+    for key, given, example in (
+        ("workloads", workloads, "[chat, revision]"),
+        ("concurrencies", concurrencies, "[1, 4]"),
+    ):
+        if given is not None and not isinstance(given, list | tuple):
+            raise UserError(f"found {given!r}", f"write a list: {example}", key=key)
+    if isinstance(simulated, dict) and {"device", "answers"} & simulated.keys():
+        remedy = "give an arm's file, labs/LAB/ARM.yml: it has the key `arm`"
+        raise UserError("found a lab's assumptions, as in lab.yml", remedy, key="simulated")
+    device = None if options is None else options.device
+    if device is not None and not re.fullmatch(labs.NAME, device):
+        raise UserError(f"found {device!r}", ADVICE["string_pattern_mismatch"], key="device")
 
 
 def _grid(lab: Lab, arm: Arm, engine: EngineName, options: Options) -> list[Asked]:
@@ -131,6 +156,7 @@ def _grid(lab: Lab, arm: Arm, engine: EngineName, options: Options) -> list[Aske
             repeat=repeat,
             engine=engine,
             device=device,
+            endpoint=options.endpoint_of(engine),
             target=lab.target.model,
             phases=lab.phases,
             sampling=lab.sampling,

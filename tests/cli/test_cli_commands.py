@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from speclab.findings.table import COLUMNS
+from speclab.record import lock
 
 NAMED_IN_THE_DESIGN = {
     "speed_up", "crossover", "tokens_per_step", "step_time", "ms_per_accepted_token", "break_even_length",
@@ -47,12 +50,22 @@ def test_findings_print_one_list_of_flat_objects() -> None:
             "unknown concurrency 3; baseline of lab09 has 1, 4",
         ),
         (["run", "lab09", "--concurrencies", "many"], "--concurrencies: found 'many'; give whole numbers"),
+        (["run", "lab09", "--device", "../h100", "--dry-run"], "device: found '../h100'; use letters, digits"),
         (["findings", "lab09", "--finding", "speedup"], "--finding: unknown finding 'speedup'; there are"),
         (
             ["findings", "lab09", "--engine", "endpoint"],
             "no results of lab09 on the engine 'endpoint'; run `speclab run",
         ),
         (["run", "lab09", "--engine", "endpoint", "--arms", "baseline"], "give --base-url, or set SPECLAB_BASE_URL"),
+        (["run", "lab09", "--engine", "endpoint"], "--arms: not given; one server serves one arm"),
+        (["run", "lab09", "--engine", "endpoint", "--arms", "baseline,ngram-k8"], "--arms: found 'baseline,ngram-k8'"),
+        *(
+            (
+                ["run", "lab09", "--engine", "endpoint", "--arms", "baseline", "--base-url", address],
+                f"--base-url: found '{address}', which is no address of a server; give one like http://",
+            )
+            for address in ("http://[::1", "http://127.0.0.1:99999/v1")
+        ),
         (["run", "lab09", "--length-s", "4"], "phases: found"),
     ],
 )
@@ -75,6 +88,69 @@ def test_a_part_of_a_lab_runs_and_is_shown(tmp_path: Path) -> None:
     line = next(line for line in shown.stdout.splitlines() if line.startswith("eagle3-k3"))
     assert 2.0 < float(line.split()[1]) < 2.6
     assert "above 4" in line
+
+
+def test_a_part_in_the_checkouts_own_folder_says_that_its_tables_are_not_kept(tmp_path: Path) -> None:
+    labs = Path(__file__).parents[2] / "labs"
+    shutil.copytree(labs, tmp_path / "labs")
+    done = speclab("run", "lab09", "--arms", "baseline", "--workloads", "chat", "--concurrencies", "1",
+                   SPECLAB_ROOT=str(tmp_path))  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "give --out to keep these" in done.stderr
+    assert not (tmp_path / "data" / "derived").exists()
+
+
+def test_an_arm_that_cannot_run_says_why_once_and_the_arms_that_are_whole_are_kept(tmp_path: Path) -> None:
+    shutil.copytree(Path(__file__).parents[2] / "labs", tmp_path / "labs")
+    arm = tmp_path / "labs" / "lab09" / "eagle3-k3.yml"
+    arm.write_text(
+        arm.read_text().replace("eagle3-head-8b", "smollm2-135m").replace("method: eagle3", "method: draft_model")
+    )
+    done = speclab("run", "lab09", "--arms", "baseline,eagle3-k3", "--workloads", "chat", "--concurrencies", "1,4",
+                   "--out", tmp_path / "out", SPECLAB_ROOT=str(tmp_path))  # fmt: skip
+    assert done.returncode == 1
+    assert "2 cells run, 0 kept, 2 failed" in done.stderr
+    lines = [line for line in done.stderr.splitlines() if "eagle3-k3: 2 of 2 cells failed; the first, chat 1" in line]
+    assert len(lines) == 1
+    assert "bad configuration" in lines[0]
+    assert "Llama 3 8B has 128,256 tokens" in lines[0]
+
+
+def test_a_sweep_that_stops_keeps_the_tables_of_the_arms_that_are_whole(tmp_path: Path) -> None:
+    """Let the second arm stop the sweep: another run holds it."""
+    part = ("--workloads", "chat", "--concurrencies", "1", "--length-s", "12", "--out", tmp_path)
+    with lock.held(tmp_path / "runs" / "simulated-h100-sxm" / "lab09" / "eagle3-k3"):
+        done = speclab("run", "lab09", "--arms", "baseline,eagle3-k3", *part)
+    assert done.returncode == 2
+    assert f"another run is at work on this arm (pid {os.getpid()})" in done.stderr.replace("\n", " ")
+    assert (tmp_path / "derived" / "lab09" / "simulated-h100-sxm" / "baseline.cells.csv").exists()
+
+
+def test_an_unknown_arm_is_named_before_anything_runs(tmp_path: Path) -> None:
+    done = speclab("run", "lab09", "--arms", "baseline,medusa", "--concurrencies", "1", "--out", tmp_path)
+    assert done.returncode == 2
+    assert "unknown arm 'medusa'" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_there_is_is_shown(tmp_path: Path) -> None:
+    part = ("--workloads", "chat", "--length-s", "12", "--out", tmp_path)
+    run = speclab("run", "lab09", "--arms", "baseline", "--concurrencies", "1,4", *part)
+    assert run.returncode == 0, run.stderr
+    alone = speclab("show", "lab09", "--data", tmp_path)
+    assert alone.returncode == 0, alone.stderr
+    assert "nothing stands beside the baseline yet" in alone.stdout
+    row = next(line.split() for line in alone.stdout.splitlines() if line.startswith("baseline"))
+    assert [100 < float(value.replace(",", "")) < 700 for value in row[1:]] == [True, True]
+    for arm, concurrencies in (("eagle3-k3", "4"), ("ngram-k2", "1,4")):
+        speclab("run", "lab09", "--arms", arm, "--concurrencies", concurrencies, *part)
+    both = speclab("show", "lab09", "--data", tmp_path)
+    assert both.returncode == 0, both.stderr
+    rows = {line.split()[0]: line.split() for line in both.stdout.splitlines() if "-k" in line}
+    assert rows["eagle3-k3"][1] == "-"
+    assert 1 < float(rows["eagle3-k3"][2]) < 3
+    assert rows["eagle3-k3"][-2:] == ["-", "-"]
+    assert 0.5 < float(rows["ngram-k2"][1]) < 2
 
 
 def test_a_dry_run_says_what_would_be_run_and_runs_nothing(tmp_path: Path) -> None:

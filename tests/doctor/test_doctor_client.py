@@ -47,4 +47,7 @@ def test_an_endpoint_needs_an_address_and_hides_its_flags(case) -> None:
     found = only(client.endpoint(case(base_url="http://host:8000/v1")))
     assert found.level == "not known here"
     assert "OPENAI_API_KEY" in found.remedy
+    assert "secret" not in only(client.endpoint(case(base_url="http://me:secret@host/v1"))).found
+    broken = only(client.endpoint(case(base_url="http://[::1")))
+    assert (broken.level, broken.found) == ("will fail", "found 'http://[::1', which is no address of a server")
     assert "OPENAI_API_KEY" not in only(client.endpoint(case(base_url="http://h/v1", has_api_key=True))).remedy

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,3 +61,15 @@ def test_the_sum_does_not_depend_on_how_the_counts_lie_over_engines(counts: list
     spread = "".join(f'{name}{{engine="{engine}"}} {float(count)}\n' for engine, count in enumerate(counts))
     whole = f'{name}{{engine="0"}} {float(sum(counts))}\n'
     assert reading(spread, at_s=0) == reading(whole, at_s=0)
+
+
+@pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf"])
+def test_what_is_no_count_is_not_offered(value: str) -> None:
+    name = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
+    page = f'vllm:generation_tokens_total {value}\n{name}{{position="0"}} {value}\nvllm:num_requests_running 1.0\n'
+    assert reading(page, at_s=0) == Reading(at_s=0, running=1)
+
+
+def test_a_position_without_its_number_is_a_line_that_does_not_parse() -> None:
+    with pytest.raises(ValueError, match="invalid literal"):
+        reading("vllm:spec_decode_num_accepted_tokens_per_pos_total 5.0\n", at_s=0)

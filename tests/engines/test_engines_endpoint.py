@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -185,6 +186,34 @@ def test_an_endpoint_that_cannot_serve_the_lab_will_not_start(script: Script | N
     assert failure.kind == "will not start"
     assert said in failure.reason
     assert "\n" not in failure.reason
+
+
+@pytest.mark.parametrize(
+    "models", [{"data": ["m"]}, {"data": [{"object": "m"}]}, {"data": [{"id": 5}]}, {"data": None}, {"data": "ab"}, [1]]
+)
+def test_a_list_of_models_that_is_none_is_named(models: object) -> None:
+    failure = open_lab09(Script(models=json.dumps(models)))
+    assert failure.kind == "will not start"
+    assert "/v1/models does not answer as an OpenAI-compatible server" in failure.reason
+
+
+def test_a_name_that_no_file_holds_is_shown_with_its_bad_part_replaced() -> None:
+    assert "serves \ufffd, not" in open_lab09(Script(models='{"data": [{"id": "\\ud800"}]}')).reason
+
+
+def test_messages_leave_out_the_password_of_the_address() -> None:
+    async def ask(server: MockServer, _: Endpoint) -> None:
+        url = server.url.replace("http://", "http://me:secret@")
+        async with Endpoint(url, "mock", "nowhere") as endpoint:
+            await endpoint.probe()
+            assert (await answered(endpoint)).error is None
+        async with Endpoint(url, "other", "nowhere") as endpoint:
+            await endpoint.probe()
+
+    with pytest.raises(NotServing) as failure:
+        served(Script(), ask)
+    assert "http://127.0.0.1:" in failure.value.reason
+    assert "secret" not in failure.value.reason
 
 
 def test_the_address_may_leave_out_v1() -> None:

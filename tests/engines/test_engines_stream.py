@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speclab.engines.base import Answer
-from speclab.engines.stream import AnswerStream, BrokenStream, message
+from speclab.engines.stream import AnswerStream, BrokenStream, encodable, message
+from speclab.load.closed_loop import CellLog
 from speclab.prompts.base import Prompt
+from speclab.record.store import to_table
 
 
 def line(content: str | None = None, *, tokens: int | None = None, finish: str | None = None) -> bytes:
@@ -20,6 +22,10 @@ def line(content: str | None = None, *, tokens: int | None = None, finish: str |
     if tokens is not None:
         chunk["usage"] = {"prompt_tokens": 53, "completion_tokens": tokens, "total_tokens": 53 + tokens}
     return b"data: " + json.dumps(chunk).encode() + b"\n\n"
+
+
+def chunk(**content: Any) -> bytes:
+    return b"data: " + json.dumps(content).encode() + b"\n\n"
 
 
 DONE = b"data: [DONE]\n\n"
@@ -81,12 +87,77 @@ def test_a_stream_that_ends_early_says_after_how_many_tokens() -> None:
         ),
         (line("a", tokens=5) + line("b", tokens=3), "fell from 5 to 3"),
         (b'data: {"choices": [], "usage": {"prompt_tokens": 1}}\n', "no completion_tokens"),
+        (chunk(choices="abc"), "no chat completion: choices is 'abc'"),
+        (chunk(choices=["x"]), r"no chat completion: choices\[0\] is 'x'"),
+        (chunk(choices=[{"delta": "x"}]), "no chat completion: delta is 'x'"),
+        (chunk(choices=[{"delta": {"content": [{"text": "x"}]}}]), "no chat completion: content is "),
+        (chunk(choices=[{"delta": {}, "finish_reason": 5}]), "no chat completion: finish_reason is '5'"),
+        (chunk(usage=[1]), "no chat completion: usage is "),
+        (chunk(usage="many"), "no chat completion: usage is 'many'"),
+        (chunk(usage={"prompt_tokens": "7", "completion_tokens": 1}), "cannot be true: prompt_tokens is '7'"),
+        (chunk(usage={"prompt_tokens": 10**12, "completion_tokens": 1}), "cannot be true: prompt_tokens is '1000"),
+        (chunk(usage={"prompt_tokens": 7, "completion_tokens": True}), "cannot be true: completion_tokens is 'True'"),
+        (chunk(usage={"prompt_tokens": 7, "completion_tokens": -1}), "cannot be true: completion_tokens is '-1'"),
+        (line("a", tokens=1) + line("b", tokens=32769), "rose from 1 to 32769 in one event"),
+        (b"data: " + b"[" * 100_000 + b"\n", "no JSON object"),
     ],
 )
 def test_a_line_that_cannot_be_true_breaks_the_stream(sent: bytes, said: str) -> None:
     _, stream = fresh()
     with pytest.raises(BrokenStream, match=said):
         stream.feed(sent, 1.0)
+
+
+def test_the_largest_event_that_a_record_holds_is_taken() -> None:
+    answer, stream = fresh()
+    stream.feed(line("a", tokens=32767), 1.0)
+    assert list(answer.event_tokens) == [32767]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(["delta", "content", "finish_reason", "completion_tokens"]), inner, max_size=3
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.lists(st.fixed_dictionaries({}, optional={"choices": JSON, "usage": JSON, "error": JSON}), max_size=4))
+def test_whatever_a_server_sends_is_a_broken_stream_or_an_answer_that_a_record_holds(chunks: list[Any]) -> None:
+    answer, stream = fresh()
+    try:
+        for content in chunks:
+            stream.feed(chunk(**content), 1.0)
+        stream.finish()
+    except BrokenStream as broken:
+        answer.error = str(broken)
+    answer.text = stream.text
+    log = CellLog(start_s=0.0, answers=[answer], readings=[], lags_s=[], failure=None)
+    assert to_table(log, 0).num_rows == 1
+
+
+def test_half_a_surrogate_pair_is_replaced_and_two_halves_are_one_character() -> None:
+    answer, stream = fresh()
+    stream.feed(line("a\ud83d", tokens=1) + line("\ude00b\ud800c", tokens=2, finish="\udc00"), 1.0)
+    assert stream.text == "a\U0001f600b\ufffdc"
+    assert answer.finish_reason == "\ufffd"
+    assert message({"error": {"message": "\ud800 bad"}}) == "\ufffd bad"
+
+
+@given(st.text(st.characters(exclude_categories=[])))
+def test_encodable_text_keeps_all_that_can_be_written(text: str) -> None:
+    cleaned = encodable(text)
+    cleaned.encode()
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        assert "\ufffd" in cleaned or len(cleaned) < len(text)
+    else:
+        assert cleaned == text
 
 
 def test_comments_and_other_fields_are_no_events() -> None:

@@ -29,3 +29,9 @@ def test_a_completion_becomes_text_tokens_and_gaps() -> None:
 def test_a_server_without_tokens_or_logprobs_still_gives_text() -> None:
     written = parsed("chat/1", {"choices": [{"message": {"content": "Hi."}, "finish_reason": "stop"}]})
     assert (written.text, written.token_ids, written.gaps) == ("Hi.", None, None)
+
+
+def test_text_that_no_file_holds_is_replaced() -> None:
+    written = parsed("chat/1", {"choices": [{"message": {"content": "a\ud800"}, "finish_reason": "stop"}]})
+    assert written.text == "a\ufffd"
+    assert written.model_dump_json()

@@ -28,7 +28,10 @@ ROWS = pd.DataFrame(
         finding("drafting_time_per_position", 0.5, "eagle3-k3"),
         finding("crossover", 180.0, "eagle3-k3", concurrency=np.nan),
         finding("crossover", np.nan, "draft-1b-k3", concurrency=np.nan, status="not reached"),
-        *(finding("acceptance_by_position", 0.4 / 2**place, "ngram-k8", position=float(place)) for place in range(8)),
+        *(
+            finding("acceptance_by_position", 0.4 / 2**place, "ngram-k8", concurrency=256.0, position=float(place))
+            for place in range(8)
+        ),
     ]
 )
 

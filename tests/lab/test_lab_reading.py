@@ -73,7 +73,7 @@ def test_an_arm_overrides_the_labs_server_flags(mini: Path) -> None:
     ("wrong", "expected"),
     [
         ("speculaton: {}", ["ngram.yml: speculaton", "unknown key 'speculaton'", "did you mean 'speculation'?"]),
-        ("label: 3", ["ngram.yml: label", "found 3", "valid string"]),
+        ("label: 3", ["ngram.yml: label", "found 3", "write text; quote what looks like a number"]),
         (
             "speculation: {method: ngram, num_speculative_tokens: 0, prompt_lookup_min: 2, prompt_lookup_max: 4}",
             ["ngram.yml: speculation.num_speculative_tokens", "found 0", "greater than 0"],
@@ -142,6 +142,27 @@ def test_an_unknown_lab_or_arm_names_those_that_are_there(mini: Path) -> None:
         ("workloads: [chat, summaries]", "workloads.1: found 'summaries'"),
         ("phases: {length_s: 5}", "phases: .* must be longer"),
         ("enginee: vllm", "did you mean 'engine'"),
+        ("concurrencies: [true, 4]", "concurrencies.0: found True; give a whole number"),
+        ('concurrencies: ["1", 4]', "concurrencies.0: found '1'; give a whole number"),
+        ("concurrencies: [1.5, 4]", "concurrencies.0: found 1.5; give a whole number"),
+        ("concurrencies: [1, 100000]", "concurrencies.1: found 100000; must be less than or equal to 65536"),
+        ("concurrencies: 4", r"concurrencies: found 4; write a list, as in \[a, b\]"),
+        ("concurrencies: [4, 1]", r"lab.yml: found concurrencies: \[4, 1\]; concurrencies must rise"),
+        ("workloads: []", r"workloads: found \[\]; give at least one$"),
+        ("arms: ngram", "arms: found 'ngram'; write a list"),
+        ("arms: [ngram, ../other]", "arms.1: found '../other'; use letters, digits"),
+        ("repeats: true", "repeats: found True; give a whole number"),
+        ("phases: {length_s: .inf}", "phases.length_s: found inf; give a finite number"),
+        ("phases: {length_s: 100000}", "phases.length_s: found 100000; must be less than or equal to 86400"),
+        ("phases: {length_s: 60, drop_first_s: .nan}", "phases.drop_first_s: found nan; give a finite number"),
+        ("phases: {length_s: 5}", "phases: found length_s: 5; length_s must be longer than drop_first_s"),
+        ("phases: 3", "phases: found 3; write keys and values below it"),
+        ("sampling: {seed: -1}", "sampling.seed: found -1; must be greater than or equal to 0"),
+        ("sampling: {max_tokens: 100000000000}", "sampling.max_tokens: found 100000000000; must be less than"),
+        ("simulated: {device: d, shape: s, answers: {chat: {mean_tokens: .inf, cv: 0}}}", "mean_tokens: found inf"),
+        ("simulated: {device: d, shape: s, answers: {chat: {mean_tokens: 9, cv: 11}}}", "cv: found 11; must be less"),
+        ("server: {seed: null}", "server.seed: found None; write text, a number, true or false"),
+        ("title: 2026-99-99", "lab.yml: not YAML"),
     ],
 )
 def test_a_mistake_in_the_lab_is_named_too(mini: Path, wrong: str, expected: str) -> None:
@@ -149,6 +170,34 @@ def test_a_mistake_in_the_lab_is_named_too(mini: Path, wrong: str, expected: str
     (mini / "lab.yml").write_text("\n".join([*kept, wrong]))
     with pytest.raises(UserError, match=expected):
         labs.load("mini")
+
+
+def test_a_key_that_is_written_twice_is_named_with_its_line(mini: Path) -> None:
+    (mini / "lab.yml").write_text(LAB + "phases: {length_s: 60,\n  length_s: 30}\n")
+    with pytest.raises(UserError, match=r"lab.yml: length_s: is there twice, again in line 9; keep one of them"):
+        labs.load("mini")
+    (mini / "lab.yml").write_text(LAB + "title: Another\n")
+    with pytest.raises(UserError, match=r"lab.yml: title: is there twice, again in line 8"):
+        labs.load("mini")
+
+
+def test_a_merged_mapping_may_override_a_key(mini: Path) -> None:
+    text = LAB + "server: &all {seed: 1, max-num-seqs: 8}\nenvironment: {A: b}\n"
+    (mini / "lab.yml").write_text(text)
+    (mini / "ngram.yml").write_text(ARM + "server: {<<: {seed: 1, max-num-seqs: 8}, seed: 2}\n")
+    assert labs.load("mini").arm("ngram").server == {"seed": 2, "max-num-seqs": 8}
+
+
+def test_a_mistake_inside_a_model_shows_only_the_keys_it_is_about(mini: Path) -> None:
+    (mini / "ngram.yml").write_text(ARM.replace("method: ngram", "method: eagle3"))
+    with pytest.raises(UserError) as error:
+        labs.load("mini").arm("ngram")
+    assert str(error.value).endswith("speculation: found method: 'eagle3'; eagle3 needs a model")
+
+
+def test_a_lab_outside_the_folder_of_labs_is_unknown(mini: Path) -> None:
+    with pytest.raises(UserError, match=r"unknown lab '\.\./labs/mini'; the labs here: mini"):
+        labs.load("../labs/mini")
 
 
 def test_phases_keep_a_window() -> None:

@@ -32,7 +32,7 @@ def test_a_sound_cell_passes_everything(steady, make_cell):
     view = cut(make_cell(steady, window_s=(1.0, 11.0), readings=readings, client_lag=lag))
     made = checks.verdicts(view)
     assert {check.check: check.verdict for check in made} == dict.fromkeys([c.check for c in made], "PASS")
-    assert len(made) == 11
+    assert len(made) == 12
 
 
 def test_what_the_server_does_not_offer_is_a_warning(steady, make_cell):
@@ -122,6 +122,34 @@ def test_a_reset_is_seen_even_where_the_borders_rise(steady, make_cell):
     check = checks.counter_reset_check(cut(make_cell(steady, readings=readings)))
     assert check.verdict == "FAIL"
     assert "generation_tokens" in check.reason
+
+
+@pytest.mark.parametrize(
+    ("k", "counted", "verdict", "value", "reason"),
+    [
+        (3, {"drafts": 1}, "PASS", 1, "1 drafts"),  # n-gram may draft rarely in a real text
+        (3, {"drafts": 0}, "FAIL", 0, "nothing was drafted, but the arm speculates"),
+        (3, {}, "FAIL", 0, "nothing was drafted, but the arm speculates"),  # vLLM shows drafts where it speculates
+        (0, {"drafts": 40}, "FAIL", 40, "40 drafts, but the arm does not"),
+        (0, {"drafts": 0}, "PASS", 0, "nothing was drafted"),
+        (0, {}, "PASS", 0, "nothing was drafted"),
+    ],
+)
+def test_an_arm_drafts_where_its_name_says_so_and_only_there(steady, make_cell, k, counted, verdict, value, reason):
+    check = checks.speculation_check(cut(make_cell(steady, k=k, readings=_readings(generation_tokens=500, **counted))))
+    assert (check.verdict, check.value, check.reason) == (verdict, value, reason)
+
+
+@pytest.mark.parametrize("k", [0, 3])
+def test_drafts_that_no_counter_tells_are_a_warning(steady, make_cell, k):
+    bare = checks.speculation_check(cut(make_cell(steady, k=k, readings=_readings(running=1))))
+    assert (bare.verdict, bare.value, bare.reason) == (
+        "WARN",
+        None,
+        "not offered: the server gives no counter of drafts",
+    )
+    fell = [Reading(at_s=at, drafts=drafts, generation_tokens=9) for at, drafts in ((0, 10), (5, 0), (10, 50))]
+    assert checks.speculation_check(cut(make_cell(steady, k=k, readings=fell))).verdict == "WARN"
 
 
 def test_request_errors(steady, make_cell):

@@ -17,6 +17,8 @@ def test_one_row_with_every_metric(request_row, make_cell):
     row = summarise(make_cell(rows, k=2))
     assert row["arm"] == "ngram-k2"
     assert row["source"] == "simulated (h100-sxm)"
+    assert row["conditions"] == summarise(make_cell(rows))["conditions"]
+    assert row["conditions"] != summarise(make_cell(rows, server={"async-scheduling": True}))["conditions"]
     assert (row["requests"], row["ended_requests"], row["one_token_answers"], row["failed_requests"]) == (2, 2, 1, 0)
     assert row["window_s"] == 10.0
     assert row["system_throughput"] == pytest.approx(0.8)

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from speclab.engines.base import Answer, EngineIdentity
@@ -47,7 +51,10 @@ def test_a_cell_comes_back_as_it_was_written(tmp_path: Path) -> None:
     assert folder == tmp_path / "vllm-test-cpu" / "mini" / "baseline" / "chat-c002-r0"
     store.write(folder, record(asked()), store.to_table(log(), warm_up=1))
     cell = store.read(folder)
-    assert cell.record == record(asked()).model_copy(update={"provenance": cell.record.provenance})
+    of_this_run = {"provenance": cell.record.provenance, "requests_sha256": cell.record.requests_sha256}
+    assert cell.record == record(asked()).model_copy(update=of_this_run)
+    content = (folder / store.REQUESTS_FILE).read_bytes()
+    assert cell.record.requests_sha256 == hashlib.sha256(content).hexdigest()
     assert list(cell.requests.columns) == REQUEST_COLUMNS.names
     assert cell.requests["start_s"].tolist() == [0.5, 1.0, 2.0]
     assert cell.requests["event_us"][0].tolist() == [250_000, 500_000, 1_000_000]
@@ -92,12 +99,57 @@ def test_a_half_written_file_is_named(tmp_path: Path, file: str, content: bytes,
 
 def test_writing_leaves_no_trace_of_an_interrupted_write(tmp_path: Path) -> None:
     folder = tmp_path / "cell"
-    leftover = tmp_path / ".cell.new"
+    leftover = tmp_path / f".cell.{os.getpid()}.new"
     leftover.mkdir()
     (leftover / "half").write_text("a write that was cut off")
     store.write(folder, record(asked()), store.to_table(log(), 1))
     assert [path.name for path in tmp_path.iterdir()] == ["cell"]
     assert [cell.record.asked.concurrency for cell in store.read_arm(tmp_path)] == [2]
+
+
+def test_what_other_processes_left_is_cleared(tmp_path: Path) -> None:
+    store.write(tmp_path / "cell", record(asked()), store.to_table(log(), 1))
+    (tmp_path / ".cell.999999.new").mkdir()
+    (tmp_path / ".other.999999.old").write_text("a file where a folder was")
+    (tmp_path / ".lock").touch()
+    store.clear(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "cell"]
+
+
+def damaged(content: bytes) -> bytes:
+    """Flip bytes of the column chunks and leave the file's end, with its metadata, as it was."""
+    return content[:100] + bytes(byte ^ 0x5A for byte in content[100:400]) + content[400:]
+
+
+def other_columns() -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"a": [1]}), sink)
+    return sink.getvalue().to_pybytes()
+
+
+@pytest.mark.parametrize("kept_hash", [True, False])
+@pytest.mark.parametrize("damage", ["middle", "columns"])
+def test_a_table_that_is_not_what_was_written_is_noticed(tmp_path: Path, damage: str, kept_hash: bool) -> None:
+    folder = tmp_path / "cell"
+    store.write(folder, record(asked()), store.to_table(log(), 1))
+    file, record_file = folder / store.REQUESTS_FILE, folder / store.RECORD_FILE
+    if not kept_hash:  # a record from before the hash was kept: valid while its table can be read
+        content = json.loads(record_file.read_text())
+        del content["requests_sha256"]
+        record_file.write_text(json.dumps(content))
+        assert store.is_finished(folder, asked())
+    file.write_bytes(damaged(file.read_bytes()) if damage == "middle" else other_columns())
+    pq.read_schema(file)  # the file's end is whole
+    assert not store.is_finished(folder, asked())
+    with pytest.raises(UserError, match=r"requests.parquet: not a request table \(.*\); delete this folder"):
+        store.read(folder)
+
+
+def test_a_cell_replaces_a_file_of_its_name(tmp_path: Path) -> None:
+    (tmp_path / "cell").touch()
+    store.write(tmp_path / "cell", record(asked()), store.to_table(log(), 1))
+    assert [path.name for path in tmp_path.iterdir()] == ["cell"]
+    assert store.is_finished(tmp_path / "cell", asked())
 
 
 def test_a_failed_write_keeps_the_finished_cell(tmp_path: Path) -> None:

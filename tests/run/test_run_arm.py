@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,14 @@ import pytest
 
 from speclab import derived, results, run
 from speclab import lab as labs
-from speclab.engines import simulated
-from speclab.engines.base import EngineFailure
+from speclab.engines import Options, simulated
+from speclab.engines.base import Answer, EngineFailure
 from speclab.errors import UserError
+from speclab.load.closed_loop import CellLog
+from speclab.metrics.checks import request_errors_check
 from speclab.plan import plan_arm
-from speclab.record import store
+from speclab.prompts.base import Prompt
+from speclab.record import lock, store
 from speclab.run import run_arm
 
 LAB = """
@@ -108,11 +112,83 @@ def test_a_part_of_a_lab_does_not_replace_the_whole_tables(mini: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "trial",
+    [
+        {"phases": {"length_s": 8, "drop_first_s": 1, "drop_last_s": 1}},
+        {"simulated": {"floor_ms_per_position": 5.0, "acceptance": {"chat": [0.7], "revision": [0.8]}}},
+        {"server": {"max-num-seqs": 2}},
+        {"label": "Another"},
+        {"repeats": 2},
+    ],
+)
+def test_a_trial_with_other_values_does_not_replace_the_checkouts_tables(mini: Path, trial: dict[str, Any]) -> None:
+    assert not plan_arm("mini", "eagle3-k3", **trial).keeps_tables
+    assert plan_arm("mini", "eagle3-k3", **trial, out=mini / "trial").keeps_tables
+
+
+def test_the_arms_own_values_given_again_are_no_trial(mini: Path) -> None:
+    """What papermill does: it gives each key of the arm's file."""
+    arm = labs.load("mini").arm("eagle3-k3")
+    given = arm.model_dump(include={"label", "speculation", "server", "simulated", "repeats"})
+    assert plan_arm("mini", "eagle3-k3", **given).keeps_tables
+
+
+def test_a_trial_leaves_the_checkouts_tables_as_they_are(mini: Path) -> None:
+    run_arm("mini", "baseline")
+    tables = sorted((mini / "data" / "derived").rglob("*.csv"))
+    before = [file.read_bytes() for file in tables]
+    assert len(before) == 3
+    run_arm("mini", "baseline", phases={"length_s": 8, "drop_first_s": 1, "drop_last_s": 1})
+    assert [file.read_bytes() for file in tables] == before
+
+
+@pytest.mark.parametrize(
+    ("failed", "of", "finished"), [(1, 100, True), (2, 100, False), (13, 17, False), (4, 4, False)]
+)
+def test_a_cell_with_too_many_failed_requests_is_not_finished(failed: int, of: int, finished: bool) -> None:
+    prompt = Prompt("chat", "chat/01", "?")
+    broken = [Answer(prompt, start_s=0.0, end_s=0.1, error="HTTP 429")] * failed
+    served = [Answer(prompt, start_s=0.0, event_s=[2.0], event_tokens=[1])] * (of - failed)
+    log = CellLog(start_s=0.0, answers=[*broken, *served], readings=[], lags_s=[])
+    failure = run._failure(log, (1.0, 9.0))
+    if finished:
+        assert failure is None
+    else:
+        assert failure is not None
+        assert failure.kind == "client error"
+        assert failure.reason == f"{failed} of {of} requests failed; the first: HTTP 429"
+
+
+def test_the_limit_of_failed_requests_is_the_checks() -> None:
+    assert inspect.signature(request_errors_check).parameters["fail_above"].default == run.MOST_FAILED
+
+
+def test_two_runs_on_one_arm_do_not_meet(mini: Path) -> None:
+    plan = plan_arm("mini", "baseline")
+    folder = plan.folder(plan.cells[0]).parent
+    with lock.held(folder), pytest.raises(UserError, match=r"another run is at work on this arm \(pid \d+\)"):
+        run.run(plan)
+    assert [path.name for path in folder.iterdir()] == [lock.LOCK_FILE]
+    assert run.run(plan) == 4
+    with lock.held(folder):
+        assert run.run(plan) == 0, "nothing is missing, so nothing is locked"
+
+
+@pytest.mark.parametrize(
     ("given", "expected"),
     [
         ({"workloads": ["poetry"]}, "workload: unknown workload 'poetry'; eagle3-k3 of mini has chat, revision"),
         ({"concurrencies": [3]}, "concurrency: unknown concurrency 3; eagle3-k3 of mini has 1, 4"),
         ({"speculation": {"method": "eagle3"}}, "speculation.num_speculative_tokens: missing; add this key"),
+        ({"workloads": "chat"}, "workloads: found 'chat'; write a list: [chat, revision]"),
+        ({"concurrencies": 1}, "concurrencies: found 1; write a list: [1, 4]"),
+        ({"engine": "simulatd"}, "engine: found 'simulatd'; choose one of simulated, endpoint, vllm"),
+        ({"repeats": "2"}, "repeats: found '2'; give a whole number"),
+        (
+            {"simulated": {"device": "h100-sxm", "shape": "llama-3-8b", "answers": {}}},
+            "simulated: found a lab's assumptions, as in lab.yml; give an arm's file",
+        ),
+        ({"options": Options(device="../h100")}, "device: found '../h100'; use letters, digits"),
         ({"engine": "endpoint"}, "has no address; give --base-url, or set SPECLAB_BASE_URL"),
     ],
 )
@@ -150,10 +226,15 @@ def test_a_half_written_data_folder_is_repaired_by_the_next_run(mini: Path) -> N
     folder = mini / "data" / "runs" / "simulated-h100-sxm" / "mini" / "baseline"
     kept = (folder / "chat-c004-r0" / "requests.parquet").read_bytes()
     (folder / "chat-c001-r0" / "cell.json").write_text('{"schema_version": 1, "asked": ')
+    damaged = folder / "revision-c004-r0" / "requests.parquet"
+    whole = damaged.read_bytes()
+    damaged.write_bytes(whole[:200] + bytes(byte ^ 0x5A for byte in whole[200:900]) + whole[900:])
     (folder / ".revision-c001-r0.new").mkdir()
     repaired = run_arm("mini", "baseline")
-    assert (repaired.ran, repaired.kept) == (1, 3)
+    assert (repaired.ran, repaired.kept) == (2, 2)
     assert (folder / "chat-c004-r0" / "requests.parquet").read_bytes() == kept
+    assert damaged.read_bytes() == whole
+    assert not list(folder.glob(".*.new"))
 
 
 def test_an_arm_may_run_a_part_of_the_lab_more_often(mini: Path) -> None:

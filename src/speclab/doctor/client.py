@@ -5,6 +5,8 @@ from __future__ import annotations
 from speclab import prompts
 from speclab.doctor.base import Case, Diagnosis, say
 from speclab.doctor.weights import target_shape
+from speclab.engines.address import identity
+from speclab.errors import UserError
 from speclab.model.devices import DEVICES
 from speclab.model.step import Rows, StepCost
 
@@ -49,7 +51,11 @@ def endpoint(case: Case) -> list[Diagnosis]:
     address = case.machine.base_url
     if address is None:
         return say("will fail", "endpoint", "no address", "give --base-url, or set SPECLAB_BASE_URL", "vllm#32927")
-    found = f"what {address} was started with: its flags cannot be seen from here"
+    try:
+        shown = identity(address)
+    except UserError as mistake:
+        return say("will fail", "endpoint", mistake.problem, mistake.remedy, "vllm#32927")
+    found = f"what {shown} was started with: its flags cannot be seen from here"
     key = "" if case.machine.has_api_key else "; export OPENAI_API_KEY if it asks for one"
     return say("not known here", "endpoint", found, f"start it with the flags of lab.yml and of the arm{key}",
                "vllm#24799")  # fmt: skip

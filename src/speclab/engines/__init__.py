@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from speclab.engines import address
 from speclab.engines.base import Opening
 from speclab.errors import UserError
 from speclab.lab import Arm, EngineName, Lab, WorkloadName
@@ -29,6 +30,16 @@ class Options:
 
     base_url: str | None = field(default_factory=_base_url_from_environment)
     device: str | None = None
+
+    def endpoint_of(self, engine: EngineName) -> str | None:
+        """Return the server's address as a record names it; None where this project starts what serves.
+
+        Raises
+        ------
+        UserError
+            `base_url` is no address.
+        """
+        return address.identity(self.base_url) if engine == "endpoint" and self.base_url is not None else None
 
     def device_of(self, engine: EngineName, lab: Lab) -> str:
         """Return the slug of the device that an engine runs on."""

@@ -7,6 +7,7 @@ those of vLLM's page "Production metrics".
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -48,14 +49,16 @@ def reading(text: str, at_s: float) -> Reading:
     Raises
     ------
     ValueError
-        A line with one of our names does not parse.
+        A line with one of our names does not parse, or a position's counter does not say which.
     """
     sums: dict[str, float] = {}
     by_position: defaultdict[int, float] = defaultdict(float)
     for family in text_string_to_metric_families(_wanted(text)):
         for sample in family.samples:
+            if not math.isfinite(sample.value):
+                continue  # no count; JSON, and so a record, has no word for it
             if sample.name == _BY_POSITION:
-                by_position[int(sample.labels["position"])] += sample.value
+                by_position[int(sample.labels.get("position", ""))] += sample.value
             elif sample.name in _FIELDS:
                 name = _FIELDS[sample.name]
                 sums[name] = sums.get(name, 0.0) + sample.value

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import httpx2
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient
 
-from speclab.engines import counters, writing
+from speclab.engines import address, counters, writing
 from speclab.engines.base import Answer, EngineFailure, EngineIdentity, Opening, Reading
 from speclab.engines.stream import STREAM_OPTIONS, AnswerStream, BrokenStream, message
 from speclab.engines.writing import Written
@@ -55,7 +55,7 @@ class Endpoint:
     Parameters
     ----------
     base_url : str
-        Address of the API, with or without its ``/v1``.
+        Address of the API, with or without its ``/v1``. `UserError` where it is none.
     model : str
         Name of the target: a served name, or the model behind one.
     device : str
@@ -81,7 +81,8 @@ class Endpoint:
         hung_after_s: float = HUNG_AFTER_S,
         why_gone: Callable[[], Awaitable[EngineFailure]] | None = None,
     ):
-        self._root = base_url.rstrip("/").removesuffix("/v1")
+        self._root = address.root(base_url)
+        self._shown = address.identity(base_url)
         self._model = model
         self._identity = EngineIdentity(engine=engine, version="unknown server", device=device)
         self._hung_after_s = hung_after_s
@@ -126,16 +127,17 @@ class Endpoint:
         names = {str(entry.get("root") or entry["id"]): str(entry["id"]) for entry in served}
         names |= {name: name for name in names.values()}
         if self._model not in names:
+            listed = message(", ".join(sorted(set(names.values()))) or "no model")
             raise NotServing(
-                f"the server at {self._root} serves {', '.join(sorted(set(names.values()))) or 'no model'}, not "
-                f"{self._model}; start it with that model, or name the served one in lab.yml (target.model)"
+                f"the server at {self._shown} serves {listed}, not {self._model}; start it with that "
+                "model, or name the served one in lab.yml (target.model)"
             )
         self._model = names[self._model]
         answer = Answer(_PROBE, start_s=asyncio.get_running_loop().time())
         await self.send(answer, Sampling(max_tokens=4))
         if answer.error is not None:
             raise NotServing(
-                f"the server at {self._root} does not answer a completion: {answer.error}",
+                f"the server at {self._shown} does not answer a completion: {answer.error}",
                 passing=answer.error.startswith("HTTP 503"),
             )
         self._identity = self._identity.model_copy(update={"version": await self._version(served)})
@@ -242,13 +244,16 @@ class Endpoint:
                     patience.reschedule(loop.time())
 
     async def _served_models(self) -> list[dict[str, Any]]:
-        address = f"{self._root}/v1/models"
+        page = f"{self._shown}/v1/models"
         try:
             response = await self._client.get("/models", cast_to=httpx2.Response)
-            return list(response.json()["data"])
+            served = response.json()["data"]
+            if not isinstance(served, list) or not all(isinstance(entry["id"], str) for entry in served):
+                raise TypeError
+            return served
         except APIConnectionError:
             raise NotServing(
-                f"no server answers at {self._root}; start one there, or give the address of one that is up",
+                f"no server answers at {self._shown}; start one there, or give the address of one that is up",
                 passing=True,
             ) from None
         except APIStatusError as error:
@@ -257,21 +262,21 @@ class Endpoint:
                 404: "give the address of an OpenAI-compatible server, as in http://127.0.0.1:8000/v1",
             }.get(error.status_code, "see the server's log")
             raise NotServing(
-                f"{address} answers HTTP {error.status_code}; {remedy}", passing=error.status_code == 503
+                f"{page} answers HTTP {error.status_code}; {remedy}", passing=error.status_code == 503
             ) from None
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise NotServing(
-                f"{address} does not answer as an OpenAI-compatible server; give the address of one"
+                f"{page} does not answer as an OpenAI-compatible server; give the address of one"
             ) from None
 
     async def _version(self, served: list[dict[str, Any]]) -> str:
-        with suppress(httpx2.HTTPError, ValueError, KeyError, TypeError):
+        with suppress(httpx2.HTTPError, ValueError, KeyError, TypeError, RecursionError):
             response = await self._http.get(f"{self._root}/version", timeout=METRICS_WITHIN_S)
-            return f"vLLM {response.json()['version']}"
-        return str(served[0].get("owned_by") or "unknown server")
+            return f"vLLM {message(response.json()['version'])}"
+        return message(served[0].get("owned_by") or "unknown server")
 
     async def _only_gone(self) -> EngineFailure:
-        return EngineFailure("died mid-run", f"the server at {self._root} no longer accepts connections")
+        return EngineFailure("died mid-run", f"the server at {self._shown} no longer accepts connections")
 
 
 def opening(lab: Lab, arm: Arm, base_url: str, device: str, *, hung_after_s: float = HUNG_AFTER_S) -> Opening:

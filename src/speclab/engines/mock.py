@@ -41,6 +41,8 @@ class Script:
         What it answers to a completion; anything but 200 carries an error body.
     listed : bool
         Whether ``/v1/models`` exists.
+    models : str, optional
+        What ``/v1/models`` answers in place of a list with `model`.
     close_after : int, optional
         Close the connection after so many chunks.
     hang_after : int, optional
@@ -59,6 +61,7 @@ class Script:
     metrics: bool = True
     status: int = 200
     listed: bool = True
+    models: str | None = None
     close_after: int | None = None
     hang_after: int | None = None
     garbage_after: int | None = None
@@ -158,7 +161,8 @@ class MockServer:
 
     def _page(self, path: str) -> tuple[int, str, str]:
         if path == "/v1/models" and self.script.listed:
-            return 200, _JSON, json.dumps({"data": [{"id": self.script.model, "owned_by": "mock"}]})
+            listed = {"data": [{"id": self.script.model, "owned_by": "mock"}]}
+            return 200, _JSON, self.script.models or json.dumps(listed)
         if path == "/metrics" and self.script.metrics:
             return 200, "text/plain", self._metrics()
         return 404, _JSON, _error("not found")

@@ -12,9 +12,13 @@ more than k + 1 tokens gives that away, so k + 1 is a bound to check, not one to
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeVar
 
 from speclab.engines.base import Answer
+
+MOST_TOKENS_OF_AN_EVENT = 2**15 - 1
+MOST_TOKENS = 2**31 - 1
+"""What a record's columns hold; a server that says more is wrong, not big."""
 
 STREAM_OPTIONS = {"include_usage": True, "continuous_usage_stats": True}
 
@@ -55,7 +59,8 @@ class AnswerStream:
         Raises
         ------
         BrokenStream
-            A line that is no JSON, an error that the server put into the stream, or a token count that fell.
+            A line that is no chunk of a chat completion, an error that the server put into the stream, or a token count
+            that fell or cannot be true.
         """
         *lines, self._tail = (self._tail + data).split(b"\n")
         for line in lines:
@@ -89,21 +94,23 @@ class AnswerStream:
 
     @property
     def text(self) -> str:
-        """The answer's text so far."""
-        return "".join(self._text)
+        """The answer's text so far, with what UTF-8 cannot hold replaced."""
+        return encodable("".join(self._text))
 
     def _chunk(self, chunk: dict[str, Any], now_s: float) -> None:
-        if "error" in chunk:
+        if chunk.get("error") is not None:
             raise BrokenStream(f"the server reported an error in the stream: {message(chunk)}")
-        usage = chunk.get("usage")
-        if chunk.get("choices"):
-            choice = chunk["choices"][0]
-            content = (choice.get("delta") or {}).get("content")
+        usage = _of(dict, chunk, "usage")
+        choices = _of(list, chunk, "choices")
+        if choices:
+            choice = _of(dict, {"choices[0]": choices[0]}, "choices[0]") or {}
+            content = _of(str, _of(dict, choice, "delta") or {}, "content")
+            finish_reason = _of(str, choice, "finish_reason")
             if content:
                 self._text.append(content)
-            if choice.get("finish_reason"):
-                self._answer.finish_reason = choice["finish_reason"]
-            if not usage and (content or choice.get("finish_reason")):
+            if finish_reason:
+                self._answer.finish_reason = encodable(finish_reason)
+            if not usage and (content or finish_reason):
                 self._uncounted()
         if usage:
             self._usage(usage, now_s)
@@ -115,14 +122,16 @@ class AnswerStream:
         self._event_tokens.clear()
 
     def _usage(self, usage: dict[str, Any], now_s: float) -> None:
-        tokens = usage.get("completion_tokens")
-        if not isinstance(tokens, int):
+        tokens = _count(usage, "completion_tokens")
+        if tokens is None:
             raise BrokenStream(f"the server's usage has no completion_tokens: {message(usage)}")
         if self._answer.prompt_tokens is None:
-            self._answer.prompt_tokens = usage.get("prompt_tokens")
+            self._answer.prompt_tokens = _count(usage, "prompt_tokens")
         before = self._tokens or 0
         if tokens < before:
             raise BrokenStream(f"the server's running token count fell from {before} to {tokens}")
+        if self._counted and tokens - before > MOST_TOKENS_OF_AN_EVENT:
+            raise BrokenStream(f"the server's running token count rose from {before} to {tokens} in one event")
         self._tokens = tokens
         if tokens > before and self._counted:
             self._event_s.append(now_s)
@@ -133,14 +142,42 @@ def message(body: Any) -> str:
     """Return the message inside an OpenAI-style error body, or the body itself, as one short line."""
     inner = body.get("error", body) if isinstance(body, dict) else body
     text = str(inner.get("message", inner) if isinstance(inner, dict) else inner)
-    line = " ".join(text.split())
+    line = encodable(" ".join(text.split()))
     return line if len(line) <= 300 else line[:297] + "..."
+
+
+def encodable(text: str) -> str:
+    """Return a text that UTF-8 can hold: JSON may carry half of a surrogate pair, and no file takes one.
+
+    A pair that came in two halves is put together; a half that stays alone becomes U+FFFD.
+    """
+    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+ValueT = TypeVar("ValueT", dict[str, Any], list[Any], str)
+
+
+def _of(kind: type[ValueT], holder: dict[str, Any], key: str) -> ValueT | None:
+    """Return a value of a chunk, which must be of its kind or null."""
+    value = holder.get(key)
+    if value is None or isinstance(value, kind):
+        return value
+    raise BrokenStream(f"the stream holds no chat completion: {key} is {message(value)!r}")
+
+
+def _count(usage: dict[str, Any], key: str) -> int | None:
+    value = usage.get(key)
+    if value is None:
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS:
+        return value
+    raise BrokenStream(f"the server's usage cannot be true: {key} is {message(value)!r}")
 
 
 def _parsed(payload: bytes) -> dict[str, Any]:
     try:
         chunk = json.loads(payload)
-    except ValueError:
+    except (ValueError, RecursionError):
         chunk = None
     if not isinstance(chunk, dict):
         raise BrokenStream(

@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 
-from speclab.engines.stream import message
+from speclab.engines.stream import encodable, message
 from speclab.lab import Sampling
 from speclab.prompts.base import Prompt
 from speclab.validation import Frozen
@@ -55,7 +55,7 @@ async def write(client: AsyncOpenAI, model: str, prompt: Prompt, sampling: Sampl
         said = f"HTTP {error.status_code}: {message(error.body) if error.body else 'no body'}"
     except APIConnectionError as error:
         said = f"no answer ({type(error.__cause__).__name__})"
-    except (ValueError, KeyError, IndexError, TypeError) as error:
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError) as error:
         said = f"not a chat completion ({type(error).__name__})"
     return Written(prompt_id=prompt.id, error=said)
 
@@ -65,9 +65,10 @@ def parsed(prompt_id: str, completion: dict[str, Any]) -> Written:
     choice = completion["choices"][0]
     steps = (choice.get("logprobs") or {}).get("content")
     ids = choice.get("token_ids")
+    text = choice["message"]["content"]
     return Written(
         prompt_id=prompt_id,
-        text=choice["message"]["content"],
+        text=encodable(text) if isinstance(text, str) else text,
         finish_reason=choice["finish_reason"],
         token_ids=None if ids is None else tuple(ids),
         gaps=None if steps is None else tuple(_gap(step) for step in steps),

@@ -99,7 +99,8 @@ def _at(value: Value, finding: str, arm: str, workload: str = "chat", concurrenc
 
 
 def _position(value: Value, workload: str, position: int) -> float:
-    return _at(value, "acceptance_by_position", NGRAM, workload, position=position)
+    # it does not depend on the concurrency, and the fullest cell holds the most drafts
+    return _at(value, "acceptance_by_position", NGRAM, workload, concurrency=256, position=position)
 
 
 def _spread(value: Value, of: Callable[[str], float]) -> float:
@@ -128,7 +129,7 @@ DERIVED: dict[str, Callable[[Value], float]] = {
     "b02": lambda _: _weight_read_ms("llama-3-8b"),
     "b03": lambda value: _weight_read_ms("llama-3-8b") / _at(value, "time_per_output_token", BASELINE),
     "b04": _doubling,
-    "b05": lambda value: _at(value, "occupancy", BASELINE, concurrency=256),
+    "b05": lambda value: _at(value, "activity_occupancy", BASELINE, concurrency=256),
     "c03": lambda value: _ridge(value) / 4,
     "c04": _ridge,
     "a04": lambda value: (
@@ -150,8 +151,8 @@ DERIVED: dict[str, Callable[[Value], float]] = {
 
 PROMPTS = {"w01": "chat", "w02": "completion", "w03": "revision"}
 
-_INPUTS = ("a02", "a03", "d02", "d04", "n06", "n07", "n09", "n10", "n11", "n12", "r01", "w01")
-_FOLLOW = ("a04", "d01", "d05", "d06", "n04", "n05")
+_INPUTS = ("a02", "a03", "d02", "d04", "n06", "n07", "n09", "n10", "n11", "n12", "r01", "w01", "w02", "w03")
+_FOLLOW = ("a04", "d01", "d05", "d06", "d07", "n01", "n02", "n03", "n04", "n05", "n08")
 _ARITHMETIC = ("b02", "c03", "c04", "d03")
 ROLES = {
     **dict.fromkeys(_INPUTS, "input"),
@@ -161,7 +162,7 @@ ROLES = {
 }
 """What the simulated lab's figure is worth beside the published one.
 
-An *input* was put into the lab's files (or chosen so that it comes out), so agreement shows nothing but that the
-simulator does as it was told; what *follows from inputs* shows no more; *arithmetic* is two constants divided; a
-*bound* was published as "less than", and ours is the noise of sampling. The rest are results.
+An *input* was put into the lab's files (or chosen so that it comes out, or is the prompts themselves): agreement shows
+nothing but that the simulator does as it was told. What *follows from inputs* shows no more. *Arithmetic* is two
+constants divided. A *bound* was published as "less than", and ours is the noise of sampling. The rest are results.
 """

@@ -33,7 +33,9 @@ def with_baseline(cells: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pd.DataFrame
-        `cells` with ``state``, ``pair_state`` (``failed check`` if either of the two is) and `PAIRED_METRICS` of the
+        `cells` with ``state``, ``pair_state`` (``failed check`` if either of the two is, or if they
+        were run under different ``conditions``: a flag in one of them only makes a speed-up of its own,
+        vllm-project/vllm#24799; not known in tables without that column) and `PAIRED_METRICS` of the
         baseline under ``<metric>_baseline``, null where there is no such baseline cell.
 
     Raises
@@ -44,9 +46,17 @@ def with_baseline(cells: pd.DataFrame) -> pd.DataFrame:
     if not (cells["arm"] == BASELINE).any():
         found = ", ".join(sorted(cells["arm"].unique()))
         raise UserError(f"no results of the arm {BASELINE!r} (found: {found})", f"run the arm {BASELINE!r} too")
-    numbers = cells.assign(state=state(cells), **{name: pd.to_numeric(cells[name]) for name in PAIRED_METRICS})
+    numbers = cells.assign(
+        conditions=cells.get("conditions"),  # tables of older versions have none
+        state=state(cells),
+        **{name: pd.to_numeric(cells[name]) for name in PAIRED_METRICS},
+    )
     keys = [*PLACE, "repeat"]
-    of_baseline = numbers.loc[numbers["arm"] == BASELINE, [*keys, *PAIRED_METRICS, "state"]]
+    of_baseline = numbers.loc[numbers["arm"] == BASELINE, [*keys, *PAIRED_METRICS, "state", "conditions"]]
     pairs = numbers.merge(of_baseline, on=keys, how="left", suffixes=("", "_baseline"), validate="many_to_one")
     either = (pairs["state"] == FAILED_CHECK) | (pairs["state_baseline"] == FAILED_CHECK)
-    return pairs.assign(pair_state=either.map({True: FAILED_CHECK, False: OK})).drop(columns="state_baseline")
+    ours, theirs = pairs["conditions"], pairs["conditions_baseline"]
+    either |= ours.notna() & theirs.notna() & (ours != theirs)
+    return pairs.assign(pair_state=either.map({True: FAILED_CHECK, False: OK})).drop(
+        columns=["state_baseline", "conditions_baseline"]
+    )

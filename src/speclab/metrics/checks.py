@@ -42,6 +42,7 @@ def verdicts(cut: CellWindow) -> list[Check]:
         usage_check(cut),
         counters_check(cut),
         counter_reset_check(cut),
+        speculation_check(cut),
         request_errors_check(cut),
         prefix_cache_check(cut),
     ]
@@ -172,6 +173,24 @@ def counter_reset_check(cut: CellWindow) -> Check:
     fell = sorted(was_reset(readings))
     reason = f"fell inside the window: {', '.join(fell)}" if fell else "no counter fell"
     return Check(name, "FAIL" if fell else "PASS", float(len(fell)), 0.0, reason)
+
+
+def speculation_check(cut: CellWindow) -> Check:
+    """Check that the server did what the arm's name says: it drafted where the arm speculates, and only there.
+
+    vLLM shows its draft counters from the start, at 0, exactly where it speculates; a page of counters without them
+    says that nothing was drafted. Any draft passes: n-gram may find few in a real text.
+    """
+    name, gain, speculates = "speculation", gained(cut.record), cut.record.asked.speculation is not None
+    if "drafts" in was_reset(cut.record.readings):
+        return Check(name, "WARN", None, 0.0, "the counter of drafts fell inside the window")
+    if gain is None or (gain.drafts is None and gain.generation_tokens is None):
+        return _not_offered(name, 0.0, "a counter of drafts")
+    drafts = gain.drafts or 0.0
+    reason = f"{drafts:.0f} drafts" if drafts else "nothing was drafted"
+    if speculates == (drafts > 0):
+        return Check(name, "PASS", drafts, 0.0, reason)
+    return Check(name, "FAIL", drafts, 0.0, f"{reason}, but the arm {'speculates' if speculates else 'does not'}")
 
 
 def request_errors_check(cut: CellWindow, limit: float = 0.0, fail_above: float = 0.01) -> Check:

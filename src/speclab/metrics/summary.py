@@ -49,7 +49,8 @@ def summarise(cell: Cell) -> dict[str, Value]:
     Returns
     -------
     dict
-        ``arm, workload, concurrency, repeat, source``; ``status`` (ok, failed) and ``failure`` (class and reason);
+        ``arm, workload, concurrency, repeat, source``; ``conditions``, a hash of all that an arm shares with its
+        baseline (`speclab.record.schema.Asked.conditions`); ``status`` (ok, failed) and ``failure`` (class and reason);
         ``requests`` sent, ``failed_requests``, ``ended_requests`` (those that times per output token are taken from,
         with ``one_token_answers`` among them, which have none), ``window_s``; each metric under its function's name,
         quantiles as ``_p50`` and so on; ``failed_checks`` and ``warned_checks``, names joined by ``; `` or null. A
@@ -59,6 +60,7 @@ def summarise(cell: Cell) -> dict[str, Value]:
     view = cut(cell)
     row: dict[str, Value] = {
         **_keys(cell),
+        "conditions": record.asked.conditions,
         "status": record.status,
         "failure": None if record.failure is None else f"{record.failure.kind}: {record.failure.reason}",
         "requests": len(view.requests),

@@ -47,6 +47,10 @@ REQUEST_COLUMNS = pa.schema(
 )
 
 
+MAY_DIFFER = {"arm", "speculation", "simulated_drafter", "workload", "concurrency", "repeat", "endpoint"}
+"""What makes an arm an arm, what its place in the lab is, and where its own server stands."""
+
+
 class Asked(Frozen):
     """Everything that decides what a cell measures; its hash names the cell's content."""
 
@@ -57,6 +61,8 @@ class Asked(Frozen):
     repeat: int
     engine: EngineName
     device: str
+    endpoint: str | None = None
+    """Address of the server that was up (engine ``endpoint``), without credentials: another one is another server."""
     target: str
     phases: Phases
     sampling: Sampling
@@ -72,13 +78,21 @@ class Asked(Frozen):
     @property
     def sha256(self) -> str:
         """Hash of the whole request; a finished cell with the same hash is not run again."""
-        canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True)
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        return _hash(self.model_dump(mode="json", exclude=None if self.endpoint else {"endpoint"}))
+
+    @property
+    def conditions(self) -> str:
+        """Short hash of what must be the same in an arm and its baseline: all but `MAY_DIFFER`."""
+        return f"sha256:{_hash(self.model_dump(mode='json', exclude=MAY_DIFFER))[:12]}"
 
     @property
     def cell(self) -> str:
         """Name of the cell's folder."""
         return f"{self.workload}-c{self.concurrency:03d}-r{self.repeat}"
+
+
+def _hash(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 class Failure(Frozen):
@@ -125,4 +139,6 @@ class CellRecord(Frozen):
     readings: tuple[Reading, ...] = ()
     """At the window's first border, about each second inside it, and at its last border."""
     client_lag: ClientLag | None = None
+    requests_sha256: str | None = None
+    """Hash of ``requests.parquet`` as it was written; None in a record from before it was kept."""
     provenance: Provenance

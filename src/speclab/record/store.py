@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,9 @@ from speclab.record.schema import REQUEST_COLUMNS, Asked, CellRecord
 RECORD_FILE = "cell.json"
 REQUESTS_FILE = "requests.parquet"
 
+DAMAGE = (OSError, ValueError, KeyError, pa.ArrowException)
+"""What reading a damaged request table raises, by where the damage is."""
+
 
 def arm_folder(runs: Path, asked: Asked) -> Path:
     """Return the folder of one arm's cells: ``<runs>/<engine>-<device>/<lab>/<arm>``."""
@@ -39,10 +45,15 @@ def is_finished(folder: Path, asked: Asked) -> bool:
     """Return whether `folder` holds a whole, successful cell that was asked for in exactly this way."""
     try:
         record = CellRecord.model_validate_json((folder / RECORD_FILE).read_bytes())
-        pq.read_schema(folder / REQUESTS_FILE)
-    except (OSError, ValidationError, pa.ArrowInvalid):
-        return False  # half written by something else, or of an older shape: run it again
-    return record.status == "ok" and record.asked_sha256 == asked.sha256
+        if record.status != "ok" or record.asked_sha256 != asked.sha256:
+            return False
+        content = (folder / REQUESTS_FILE).read_bytes()
+        if record.requests_sha256 is None:
+            _parsed(content)
+            return True
+        return record.requests_sha256 == hashlib.sha256(content).hexdigest()
+    except DAMAGE:
+        return False  # half written by something else, damaged, or of an older shape: run it again
 
 
 def write(folder: Path, record: CellRecord, requests: pa.Table) -> None:
@@ -53,12 +64,11 @@ def write(folder: Path, record: CellRecord, requests: pa.Table) -> None:
     UserError
         The folder cannot be written (full disk, no permission).
     """
-    new, old = (folder.with_name(f".{folder.name}.{state}") for state in ("new", "old"))
+    new, old = (folder.with_name(f".{folder.name}.{os.getpid()}.{state}") for state in ("new", "old"))
     try:
         for leftover in (new, old):
-            shutil.rmtree(leftover, ignore_errors=True)
+            _remove(leftover)
         new.mkdir(parents=True)
-        (new / RECORD_FILE).write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
         pq.write_table(
             requests,
             new / REQUESTS_FILE,
@@ -66,15 +76,28 @@ def write(folder: Path, record: CellRecord, requests: pa.Table) -> None:
             use_dictionary=["prompt_id", "finish_reason"],
             column_encoding={"event_us.list.element": "DELTA_BINARY_PACKED"},
         )
+        written = record.model_copy(
+            update={"requests_sha256": hashlib.sha256((new / REQUESTS_FILE).read_bytes()).hexdigest()}
+        )
+        (new / RECORD_FILE).write_text(written.model_dump_json(indent=1) + "\n", encoding="utf-8")
         if folder.exists():
             folder.rename(old)
         new.rename(folder)
-        shutil.rmtree(old, ignore_errors=True)
+        _remove(old)
     except OSError as error:
-        shutil.rmtree(new, ignore_errors=True)
+        _remove(new)
         raise UserError(
-            f"the cell could not be written ({error.strerror})", "free the disk or mend its permissions", file=folder
+            f"the cell could not be written ({error.strerror or error})",
+            "free the disk or mend its permissions",
+            file=folder,
         ) from None
+
+
+def clear(arm: Path) -> None:
+    """Remove what interrupted writes left in an arm's folder; only for a run that holds the folder's lock."""
+    for state in ("new", "old"):
+        for leftover in arm.glob(f".*.{state}"):
+            _remove(leftover)
 
 
 def read(folder: Path) -> Cell:
@@ -97,9 +120,12 @@ def read(folder: Path) -> Cell:
         key = ".".join(map(str, first["loc"])) or None
         raise UserError(f"not a cell record ({first['msg']})", remedy, file=record_file, key=key) from None
     try:
-        table = pq.read_table(requests_file).cast(REQUEST_COLUMNS)
-    except (pa.ArrowInvalid, ValueError) as error:
-        problem = str(error).splitlines()[0]
+        content = requests_file.read_bytes()
+        if record.requests_sha256 not in (None, hashlib.sha256(content).hexdigest()):
+            raise ValueError("its content is not what was written")
+        table = _parsed(content)
+    except DAMAGE as error:
+        problem = (str(error) or type(error).__name__).splitlines()[0]
         raise UserError(f"not a request table ({problem})", remedy, file=requests_file) from None
     return Cell(record, _to_frame(table))
 
@@ -137,6 +163,16 @@ def to_table(log: CellLog, warm_up: int) -> pa.Table:
         "text": pa.array([answer.text for answer in answers], pa.string()),
     }
     return pa.Table.from_pydict(columns, schema=REQUEST_COLUMNS)
+
+
+def _parsed(content: bytes) -> pa.Table:
+    return pq.read_table(pa.BufferReader(content)).cast(REQUEST_COLUMNS)
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    with suppress(OSError):  # a file where a folder should be
+        path.unlink(missing_ok=True)
 
 
 def _offsets_us(answer: Answer) -> npt.NDArray[np.int32]:

@@ -1,0 +1,71 @@
+"""A lab's results as tables in the terminal; what has not been run is a dash."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+from rich.table import Table
+
+from speclab.results import Results
+
+AT_THE_LOWEST = ("tokens_per_step", "reported_acceptance_length")
+"""Findings that `speed_up` shows at the lowest concurrency only."""
+
+
+def lowest(found: Results, workload: str) -> float:
+    """Return the lowest concurrency at which any arm's speed-up is known."""
+    return min(float(name) for name in found.wide("speed_up", workload=workload).columns[1:])
+
+
+def speed_up(found: Results, workload: str) -> Table | None:
+    """Return the speed-up of each arm over requests in flight; None where no arm stands beside the baseline."""
+    wide = found.wide("speed_up", workload=workload)
+    if wide.empty:
+        return None
+    table = _table(workload, *wide.columns[1:], "crosses 1", "tok/step*", "counters*")
+    for row in wide.to_dict("records"):
+        arm = str(row.pop("arm"))
+        speeds = [_shown(found, "speed_up", arm, workload, float(str(at))) for at in row]
+        lengths = [_shown(found, name, arm, workload, lowest(found, workload), mark="") for name in AT_THE_LOWEST]
+        table.add_row(arm, *speeds, found.crossing(arm, workload), *lengths)
+    return table
+
+
+def throughput(found: Results, workload: str) -> Table | None:
+    """Return tokens per second of each arm over requests in flight; None where the workload has not been run."""
+    wide = found.wide("system_throughput", workload=workload)
+    if wide.empty:
+        return None
+    table = _table(workload, *wide.columns[1:])
+    for row in wide.to_dict("records"):
+        arm = str(row.pop("arm"))
+        table.add_row(arm, *("-" if math.isnan(value) else f"{value:,.0f}" for value in row.values()))
+    return table
+
+
+def failures(cells: pd.DataFrame) -> list[str]:
+    """Return one line for each arm with failed cells: how many, and the first one's reason."""
+    failed = cells[cells["status"] == "failed"]
+    lines = []
+    for arm, of_arm in failed.groupby("arm", sort=False):
+        first = of_arm.iloc[0]
+        many = f"{len(of_arm)} of {(cells['arm'] == arm).sum()} cells failed"
+        lines.append(f"{arm}: {many}; the first, {first['workload']} {first['concurrency']}: {first['failure']}")
+    return lines
+
+
+def _table(first: str, *others: str) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column(first, no_wrap=True)
+    for name in others:
+        table.add_column(name, no_wrap=True, justify="right")
+    return table
+
+
+def _shown(found: Results, finding: str, arm: str, workload: str, concurrency: float, *, mark: str = "!") -> str:
+    try:
+        row = found.row(finding, arm=arm, workload=workload, concurrency=concurrency)
+    except LookupError:  # not run there
+        return "-"
+    return "-" if pd.isna(row["value"]) else f"{row['value']:.2f}{'' if row['status'] == 'ok' else mark}"

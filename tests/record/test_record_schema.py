@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+
+from speclab.lab import Phases, Sampling, Speculation
+from speclab.record.schema import Asked
+
+
+@pytest.fixture
+def baseline() -> Asked:
+    return Asked(
+        lab="lab09", arm="baseline", workload="chat", concurrency=4, repeat=0, engine="vllm", device="h100-sxm",
+        target="a model", phases=Phases(), sampling=Sampling(), speculation=None, server={"max-num-seqs": 256},
+        environment={}, prompts_sha256="0", code_version="1",
+    )  # fmt: skip
+
+
+def test_a_cell_without_an_endpoint_keeps_the_hash_it_had_before_there_were_any(baseline: Asked) -> None:
+    content = baseline.model_dump(mode="json")
+    assert content.pop("endpoint") is None
+    assert baseline.sha256 == hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    assert baseline.model_copy(update={"endpoint": "http://a:80"}).sha256 != baseline.sha256
+
+
+def test_speculation_and_the_servers_place_may_differ(baseline: Asked) -> None:
+    speculation = Speculation(method="ngram", num_speculative_tokens=8, prompt_lookup_min=2, prompt_lookup_max=4)
+    changes = {"arm": "ngram-k8", "speculation": speculation, "concurrency": 8, "repeat": 2, "endpoint": "http://a:80"}
+    assert baseline.model_copy(update=changes).conditions == baseline.conditions
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"server": {"max-num-seqs": 256, "async-scheduling": True}},
+        {"sampling": Sampling(temperature=0.7)},
+        {"phases": Phases(length_s=30)},
+        {"environment": {"A": "1"}},
+        {"target": "another model"},
+        {"prompts_sha256": "1"},
+        {"code_version": "2"},
+    ],
+)
+def test_anything_else_makes_other_conditions(baseline: Asked, change: dict[str, object]) -> None:
+    assert baseline.model_copy(update=change).conditions != baseline.conditions
