@@ -32,7 +32,7 @@ html: $(INSTALLED)  ## only build the pages from the notebooks that are there
 	@echo "the book: book/_build/html/index.html"
 
 test: $(INSTALLED)  ## everything that needs no GPU and no real vLLM
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
 
 test-live: $(CPU_INSTALLED)  ## real vLLM on this machine's CPU (installs 4 GB into .venv-cpu)
 	$(CPU_VENV)/bin/python -m pytest -m live tests/live

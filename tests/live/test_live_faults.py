@@ -147,6 +147,11 @@ class Folder:
     def cells(self) -> dict[str, Cell]:
         return {file.parent.name: store.read(file.parent) for file in self.arm.glob("[!.]*/cell.json")}
 
+    def is_ok(self, cell: str) -> bool:
+        with suppress(OSError, ValueError):
+            return CellRecord.model_validate_json((self.arm / cell / "cell.json").read_bytes()).status == "ok"
+        return False
+
     def half_written(self) -> list[str]:
         return [path.name for path in self.arm.glob(".*") if path.name != lock.LOCK_FILE]
 
@@ -159,19 +164,18 @@ class Sweep:
     said: Path
     pids: set[int]
 
-    def until_in_flight(self, concurrency: int, beside: Callable[[], bool] = lambda: True) -> None:
-        """Wait for a cell's load: more than the cell before it has in flight, and `beside` holds."""
-
+    def until(self, holds: Callable[[], bool], what: str) -> None:
         def found() -> bool:
             assert self.process.poll() is None, self.said.read_text()
             self.pids |= {process.pid for process in below(self.process.pid)}
-            reading = reading_of(self.process.pid)
-            if reading is None or reading.running is None or reading.generation_tokens is None:
-                return False
-            loaded = reading.running > concurrency / 2 and reading.generation_tokens > 8 * PROBE_TOKENS
-            return loaded and beside()
+            return holds()
 
-        until(found, START_WITHIN_S, f"{concurrency} requests in flight")
+        until(found, START_WITHIN_S, what)
+
+    def is_loaded(self) -> bool:
+        """Return whether the server has generated more than the probe of a new one asks for."""
+        reading = reading_of(self.process.pid)
+        return reading is not None and (reading.generation_tokens or 0) > 8 * PROBE_TOKENS
 
     def end(self, within_s: float = END_WITHIN_S) -> Ending:
         started_s = time.monotonic()
@@ -261,15 +265,15 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(root: Path, folder: Folder) -> Story:
-    def recorded(cell: str) -> Callable[[], bool]:
-        return lambda: (folder.arm / cell / "cell.json").exists()
+    def is_recorded(cell: str) -> Callable[[], bool]:
+        return lambda: folder.is_ok(cell)  # the cell after it is in flight from then on
 
     with speclab_run(root, "--arms", "baseline", said=root / "first.txt") as sweep:
-        sweep.until_in_flight(1)
+        sweep.until(sweep.is_loaded, "one request in flight")
         killed = served_by(sweep.process.pid)
         for process in killed:
             process.kill()
-        sweep.until_in_flight(4, beside=recorded(C2))
+        sweep.until(is_recorded(C2), "four requests in flight")
         second = served_by(sweep.process.pid)
         folder.fill()
         full = sweep.end()
@@ -277,7 +281,7 @@ def story(root: Path, folder: Folder) -> Story:
     after_full, half_written = folder.cells(), folder.half_written()
 
     with speclab_run(root, "--arms", "baseline", said=root / "second.txt") as sweep:
-        sweep.until_in_flight(4, beside=lambda: folder.cells()[C1].record.status == "ok")
+        sweep.until(is_recorded(C1), "four requests in flight")
         sweep.process.send_signal(signal.SIGINT)
         interrupted = sweep.end()
     after_interrupt, kept = folder.cells(), folder.records()
