@@ -34,7 +34,7 @@ class Tables:
     Attributes
     ----------
     cells : pd.DataFrame
-        One row a cell: every metric of the cell (`speclab.metrics.summary.summarise`).
+        One row a cell: every metric of the cell (`speclab.metrics.summary.Summary`).
     positions : pd.DataFrame
         One row a cell and draft position: acceptance.
     checks : pd.DataFrame
@@ -53,10 +53,11 @@ class Tables:
 
 def of(cells: Sequence[Cell]) -> Tables:
     """Return the tables of some cells."""
+    made = [summary.of(cell) for cell in cells]
     return Tables(
-        cells=pd.DataFrame([summary.summarise(cell) for cell in cells]),
-        positions=_stack([summary.positions(cell) for cell in cells]),
-        checks=_stack([summary.checks(cell) for cell in cells]),
+        cells=pd.DataFrame([cell.row for cell in made]),
+        positions=_stack([cell.positions for cell in made]),
+        checks=_stack([cell.checks for cell in made]),
     )
 
 

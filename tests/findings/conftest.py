@@ -13,7 +13,7 @@ SOURCE = "simulated (h100-sxm)"
 
 @pytest.fixture
 def cell_row() -> Callable[..., dict[str, Any]]:
-    """One row as `speclab.metrics.summary.summarise` makes it; what is not given is null."""
+    """One row as `speclab.metrics.summary.of` makes it; what is not given is null."""
 
     def build(arm: str, concurrency: int, *, workload: str = "chat", repeat: int = 0, **given: Any) -> dict[str, Any]:
         row: dict[str, Any] = {

@@ -17,9 +17,9 @@ def pooled(positions: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     positions : pd.DataFrame
-        Rows of `speclab.metrics.summary.positions`.
+        Rows of `speclab.metrics.summary.Summary`.
     cells : pd.DataFrame
-        Rows of `speclab.metrics.summary.summarise`.
+        Rows of `speclab.metrics.summary.Summary`.
 
     Returns
     -------

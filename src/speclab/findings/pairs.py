@@ -28,7 +28,7 @@ def with_baseline(cells: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     cells : pd.DataFrame
-        Rows of `speclab.metrics.summary.summarise`.
+        Rows of `speclab.metrics.summary.Summary`.
 
     Returns
     -------

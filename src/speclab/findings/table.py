@@ -88,9 +88,9 @@ def findings(cells: pd.DataFrame, positions: pd.DataFrame, k_by_arm: Mapping[str
     Parameters
     ----------
     cells : pd.DataFrame
-        Rows of `speclab.metrics.summary.summarise`.
+        Rows of `speclab.metrics.summary.Summary`.
     positions : pd.DataFrame
-        Rows of `speclab.metrics.summary.positions`; may be empty.
+        Rows of `speclab.metrics.summary.Summary`; may be empty.
     k_by_arm : mapping of str to int
         Draft tokens that each arm asks for at a step; 0 for the baseline.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import pandas as pd
@@ -38,26 +39,41 @@ METRICS: dict[str, Callable[[CellWindow], float | None]] = {
     "answering": throughput.answering,
     "counter_residual": counter_residual,
 }
-"""Each metric in a row of `summarise`, by name."""
+"""Each metric in the row of a `Summary`, by name."""
 
 KEYS = ("arm", "workload", "concurrency", "repeat", "source")
 
 
-def summarise(cell: Cell) -> dict[str, Value]:
-    """Return all metrics of one cell as one row.
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What one cell comes to.
 
-    Returns
-    -------
-    dict
+    Attributes
+    ----------
+    row : dict
         ``arm, workload, concurrency, repeat, source``; ``conditions``, a hash of all that an arm shares with its
         baseline (`speclab.record.schema.Asked.conditions`); ``status`` (ok, failed) and ``failure`` (class and reason);
         ``requests`` sent, ``failed_requests``, ``ended_requests`` (those that times per output token are taken from,
         with ``one_token_answers`` among them, which have none), ``window_s``; each metric under its function's name,
         quantiles as ``_p50`` and so on; ``failed_checks`` and ``warned_checks``, names joined by ``; `` or null. A
         failed cell has null metrics.
+    positions : pd.DataFrame
+        Acceptance by draft position: the cell's keys, then `acceptance.COLUMNS`; no rows if it failed.
+    checks : pd.DataFrame
+        A row each: check, verdict, value, limit, reason, behind the cell's keys; no rows if it failed.
     """
+
+    row: dict[str, Value]
+    positions: pd.DataFrame
+    checks: pd.DataFrame
+
+
+def of(cell: Cell) -> Summary:
+    """Return everything that one cell comes to, cut at its window once."""
     record = cell.record
+    failed = record.status == "failed"
     view = cut(cell)
+    made = [] if failed else verdicts(view)
     row: dict[str, Value] = {
         **_keys(cell),
         "conditions": record.asked.conditions,
@@ -68,28 +84,14 @@ def summarise(cell: Cell) -> dict[str, Value]:
         "ended_requests": len(view.ended),
         "one_token_answers": latency.one_token_answers(view),
         "window_s": view.window.length_s,
+        **{name: None if failed else metric(view) for name, metric in METRICS.items()},
+        "failed_checks": _named(made, "FAIL"),
+        "warned_checks": _named(made, "WARN"),
     }
-    if record.status == "failed":
-        return row | dict.fromkeys(METRICS) | {"failed_checks": None, "warned_checks": None}
-    made = verdicts(view)
-    metrics = {name: metric(view) for name, metric in METRICS.items()}
-    return row | metrics | {"failed_checks": _named(made, "FAIL"), "warned_checks": _named(made, "WARN")}
-
-
-def positions(cell: Cell) -> pd.DataFrame:
-    """Return acceptance by draft position of one cell: its keys, then `acceptance.COLUMNS`; no rows if it failed."""
-    table = acceptance.acceptance_by_position(cut(cell))
-    if cell.record.status == "failed":
-        table = table.iloc[:0]
-    return _keyed(table, cell)
-
-
-def checks(cell: Cell) -> pd.DataFrame:
-    """Return the checks of one cell, a row each: check, verdict, value, limit, reason, behind the cell's keys."""
-    rows = [] if cell.record.status == "failed" else verdicts(cut(cell))
     columns = ["check", "verdict", "value", "limit", "reason"]
-    table = pd.DataFrame([[getattr(row, column) for column in columns] for row in rows], columns=columns)
-    return _keyed(table, cell)
+    checks = pd.DataFrame([[getattr(check, column) for column in columns] for check in made], columns=columns)
+    positions = acceptance.acceptance_by_position(view)
+    return Summary(row, _keyed(positions.iloc[:0] if failed else positions, cell), _keyed(checks, cell))
 
 
 def _keys(cell: Cell) -> dict[str, Value]:

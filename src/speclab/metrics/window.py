@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -36,7 +37,7 @@ class Window:
         return float(np.clip(inside, 0.0, None).sum())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CellWindow:
     """What every metric is taken from.
 
@@ -65,7 +66,7 @@ class CellWindow:
     events: Events
     decode: Events
 
-    @property
+    @cached_property
     def ended(self) -> pd.DataFrame:
         """Measured requests that ended inside the window, without error and with the server's usage."""
         table = self.requests
@@ -78,7 +79,7 @@ class CellWindow:
         ended = self.ended
         return ended[ended["start_s"] >= self.window.opens_s]
 
-    @property
+    @cached_property
     def between_readings(self) -> Events:
         """Events between the first and the last reading of the server's counters; what counters are held against."""
         gain = gained(self.record)
