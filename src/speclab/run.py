@@ -30,6 +30,9 @@ from speclab.record.schema import Asked, CellRecord, ClientLag, Failure
 MOST_FAILED = 0.01
 """Share of requests that may fail in a finished cell; beyond it the check ``request errors`` fails."""
 
+MOST_SILENT = 0.5
+"""Share of a window at its end in which a server must have given a token: less than that is a server that stopped."""
+
 Progress = Callable[[Asked, float, Reading | None], None]
 """Told a cell, the seconds of it that have passed, and the server's last reading; None at the cell's end."""
 
@@ -121,6 +124,8 @@ async def _run_cells(opening: Opening, cells: Sequence[Asked], lab: Lab, runs: P
             for asked in remaining:
                 log = CellLog(start_s=0.0, answers=[], readings=[], lags_s=[], failure=failure)
                 _record(runs, asked, log, identity, provenance.now(), opening.command)
+                if progress is not None:
+                    progress(asked, asked.phases.length_s, None)
             remaining.clear()
 
 
@@ -150,8 +155,11 @@ def _failure(log: CellLog, window_s: tuple[float, float]) -> Failure | None:
         reason = f"{len(errors)} of {len(log.answers)} requests failed; the first: {errors[0]}"
         return Failure(kind="client error", reason=reason)
     opens_s, closes_s = (log.start_s + border for border in window_s)
-    if not any(opens_s <= moment < closes_s for answer in log.answers for moment in answer.event_s):
-        return Failure(kind="hung", reason=f"no token inside the window, {len(log.answers)} requests sent")
+    speaks_until_s = closes_s - MOST_SILENT * (closes_s - opens_s)
+    if not any(speaks_until_s <= moment < closes_s for answer in log.answers for moment in answer.event_s):
+        silence_s = closes_s - speaks_until_s
+        reason = f"no token in the last {silence_s:.3g} s of the window, {len(log.answers)} requests sent"
+        return Failure(kind="hung", reason=reason)
     return None
 
 

@@ -109,7 +109,7 @@ def test_an_arm_that_cannot_run_says_why_once_and_the_arms_that_are_whole_are_ke
     done = speclab("run", "lab09", "--arms", "baseline,eagle3-k3", "--workloads", "chat", "--concurrencies", "1,4",
                    "--out", tmp_path / "out", SPECLAB_ROOT=str(tmp_path))  # fmt: skip
     assert done.returncode == 1
-    assert "2 cells run, 0 kept, 2 failed" in done.stderr
+    assert "4 cells run, 0 kept, 2 failed" in done.stderr
     lines = [line for line in done.stderr.splitlines() if "eagle3-k3: 2 of 2 cells failed; the first, chat 1" in line]
     assert len(lines) == 1
     assert "bad configuration" in lines[0]

@@ -148,7 +148,7 @@ def test_a_trial_leaves_the_checkouts_tables_as_they_are(mini: Path) -> None:
 def test_a_cell_with_too_many_failed_requests_is_not_finished(failed: int, of: int, finished: bool) -> None:
     prompt = Prompt("chat", "chat/01", "?")
     broken = [Answer(prompt, start_s=0.0, end_s=0.1, error="HTTP 429")] * failed
-    served = [Answer(prompt, start_s=0.0, event_s=[2.0], event_tokens=[1])] * (of - failed)
+    served = [Answer(prompt, start_s=0.0, event_s=[8.0], event_tokens=[1])] * (of - failed)
     log = CellLog(start_s=0.0, answers=[*broken, *served], readings=[], lags_s=[])
     failure = run._failure(log, (1.0, 9.0))
     if finished:
@@ -157,6 +157,15 @@ def test_a_cell_with_too_many_failed_requests_is_not_finished(failed: int, of: i
         assert failure is not None
         assert failure.kind == "client error"
         assert failure.reason == f"{failed} of {of} requests failed; the first: HTTP 429"
+
+
+@pytest.mark.parametrize(("moment_s", "is_hung"), [(0.5, True), (2.0, True), (4.9, True), (5.0, False), (9.0, True)])
+def test_a_server_that_is_silent_to_the_end_of_the_window_hung(moment_s: float, is_hung: bool) -> None:
+    answer = Answer(Prompt("chat", "chat/01", "?"), start_s=0.0, event_s=[moment_s], event_tokens=[1])
+    failure = run._failure(CellLog(start_s=0.0, answers=[answer], readings=[], lags_s=[]), (1.0, 9.0))
+    assert (failure is not None) == is_hung
+    if failure is not None:
+        assert (failure.kind, failure.reason) == ("hung", "no token in the last 4 s of the window, 1 requests sent")
 
 
 def test_the_limit_of_failed_requests_is_the_checks() -> None:

@@ -68,6 +68,8 @@ class Endpoint:
         Silence, in s, after which the server counts as hung.
     why_gone : callable, optional
         Says why a server that no longer accepts connections is gone; whoever started it knows more than this client.
+    log_tail : callable, optional
+        Returns the end of the server's log, for a server that hangs.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class Endpoint:
         api_key: str = "none",
         hung_after_s: float = HUNG_AFTER_S,
         why_gone: Callable[[], Awaitable[EngineFailure]] | None = None,
+        log_tail: Callable[[], str] = str,
     ):
         self._root = address.root(base_url)
         self._shown = address.identity(base_url)
@@ -87,6 +90,7 @@ class Endpoint:
         self._identity = EngineIdentity(engine=engine, version="unknown server", device=device)
         self._hung_after_s = hung_after_s
         self._why_gone = why_gone or self._only_gone
+        self._log_tail = log_tail
         self._http = DefaultAsyncHttpxClient(
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
             timeout=httpx2.Timeout(None, connect=CONNECT_WITHIN_S),
@@ -163,7 +167,9 @@ class Endpoint:
                     self._in_flight.discard(patience)
         except TimeoutError:
             raise EngineFailure(
-                "hung", f"no token for any request in {self._hung_after_s:g} s, with requests in flight"
+                "hung",
+                f"no token for any request in {self._hung_after_s:g} s, with requests in flight",
+                self._log_tail(),
             ) from None
         finally:
             answer.text = stream.text

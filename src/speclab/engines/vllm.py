@@ -117,6 +117,7 @@ def opening(
                 engine="vllm",
                 hung_after_s=hung_after_s,
                 why_gone=server.why_gone,
+                log_tail=server.log_tail,
             ) as endpoint,
         ):
             await _ready(endpoint, server, ready_within_s)
@@ -150,17 +151,19 @@ class _Server:
     def has_ended(self) -> bool:
         return self.process.poll() is not None
 
+    def log_tail(self) -> str:
+        """Return the end of this start's log."""
+        return server_log.tail(self.log, self.log_starts)
+
     def failure(self, *, started: bool) -> EngineFailure:
         """Return why the server has ended, by its exit status and its log."""
-        tail = server_log.tail(self.log, self.log_starts)
-        return server_log.failure(self.process.returncode, tail, started=started)
+        return server_log.failure(self.process.returncode, self.log_tail(), started=started)
 
     async def why_gone(self) -> EngineFailure:
         """Return why a server that takes no connections is gone, once its process has ended."""
         if await _until_ended(self.process, GIVE_UP_ON_EXIT_S):
             return self.failure(started=True)
-        tail = server_log.tail(self.log, self.log_starts)
-        return EngineFailure("hung", "the server takes no connections, yet its process lives", tail)
+        return EngineFailure("hung", "the server takes no connections, yet its process lives", self.log_tail())
 
 
 @asynccontextmanager
@@ -208,12 +211,12 @@ async def _ready(endpoint: Endpoint, server: _Server, within_s: float) -> None:
         except NotServing as failure:
             last = failure.reason
             if not failure.passing:
-                tail = server_log.tail(server.log, server.log_starts)
+                tail = server.log_tail()
                 raise EngineFailure("bad configuration", last, tail) from None
         except EngineFailure as failure:
             last = failure.reason
         await asyncio.sleep(ASK_EVERY_S)
-    tail = server_log.tail(server.log, server.log_starts)
+    tail = server.log_tail()
     raise EngineFailure("will not start", f"no completion answered within {within_s:g} s ({last})", tail)
 
 

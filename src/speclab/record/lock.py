@@ -32,18 +32,25 @@ def held(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
-        problem = f"the folder could not be written ({error.strerror or error})"
-        raise UserError(problem, "free the disk or mend its permissions", file=folder) from None
+        raise _unwritable(folder, error) from None
     try:
         if not _taken(descriptor):
             pid = os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
             problem = f"another run is at work on this arm (pid {pid})"
             raise UserError(problem, "wait for it to end, or give this one a folder of its own", file=folder)
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()}\n".encode())
+        try:
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, f"{os.getpid()}\n".encode())
+        except OSError as error:
+            raise _unwritable(folder, error) from None
         yield
     finally:
         os.close(descriptor)  # the file stays: to delete it would let two runs hold two files of the same name
+
+
+def _unwritable(folder: Path, error: OSError) -> UserError:
+    problem = f"the folder could not be written ({error.strerror or error})"
+    return UserError(problem, "free the disk or mend its permissions", file=folder)
 
 
 def _taken(descriptor: int) -> bool:
