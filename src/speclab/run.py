@@ -19,7 +19,7 @@ import numpy as np
 
 from speclab import derived, prompts
 from speclab.engines import choose
-from speclab.engines.base import EngineFailure, EngineIdentity, Opening, Reading
+from speclab.engines.base import Answer, EngineFailure, EngineIdentity, Opening, Reading
 from speclab.lab import Arm, EngineName, Lab
 from speclab.load.closed_loop import CellLog, run_cell
 from speclab.plan import ArmPlan, plan_arm
@@ -156,11 +156,16 @@ def _failure(log: CellLog, window_s: tuple[float, float]) -> Failure | None:
         return Failure(kind="client error", reason=reason)
     opens_s, closes_s = (log.start_s + border for border in window_s)
     speaks_until_s = closes_s - MOST_SILENT * (closes_s - opens_s)
-    if not any(speaks_until_s <= moment < closes_s for answer in log.answers for moment in answer.event_s):
+    if not any(_speaks(answer, speaks_until_s, closes_s) for answer in log.answers):
         silence_s = closes_s - speaks_until_s
         reason = f"no token in the last {silence_s:.3g} s of the window, {len(log.answers)} requests sent"
         return Failure(kind="hung", reason=reason)
     return None
+
+
+def _speaks(answer: Answer, from_s: float, to_s: float) -> bool:
+    first, beyond = np.searchsorted(answer.event_s, [from_s, to_s])
+    return bool(first < beyond)
 
 
 def _lag(lags_s: Sequence[float]) -> ClientLag | None:
