@@ -91,7 +91,7 @@ def test_one_closed_stream_costs_one_request() -> None:
 
 def test_a_server_that_hangs_ends_the_cell_early_and_keeps_what_came() -> None:
     log, _ = cell(
-        Script(hang_after=1, fault_from=2), 2, Phases(length_s=60, drop_first_s=5, drop_last_s=3), hung_after_s=0.3
+        Script(hang_after=1, fault_from=2), 2, Phases(length_s=60, drop_first_s=5, drop_last_s=3), hung_after_s=3.0
     )
     assert log.failure is not None
     assert log.failure.kind == "hung"
