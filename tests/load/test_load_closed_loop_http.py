@@ -95,7 +95,8 @@ def test_a_server_that_hangs_ends_the_cell_early_and_keeps_what_came() -> None:
     )
     assert log.failure is not None
     assert log.failure.kind == "hung"
-    assert [list(answer.event_tokens) for answer in log.answers] == [[1, 1, 1], [1, 1, 1], [1], [1]]
+    # which slot's request comes to the server first is chance; that two are answered and two hang is not
+    assert sorted(list(answer.event_tokens) for answer in log.answers) == [[1], [1], [1, 1, 1], [1, 1, 1]]
 
 
 def test_a_server_that_dies_ends_the_cell_early() -> None:
