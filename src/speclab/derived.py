@@ -1,4 +1,4 @@
-"""The tables between records and findings: one row a cell, a draft position, a check.
+"""The tables between records and findings: one row a cell, a draft position, a check, a prompt.
 
 Raw simulated events are made again in seconds and are not committed; these tables are. Figures are kept to six
 significant digits, so that the last bit of a sum does not show as a change.
@@ -22,7 +22,7 @@ from speclab.metrics import summary
 from speclab.record.cell import Cell
 
 DIGITS = "%.6g"
-KINDS = ("cells", "positions", "checks")
+KINDS = ("cells", "positions", "checks", "answers")
 KEYS = {"arm", "workload", "concurrency", "repeat", "source"}
 """Columns of every row of every table."""
 
@@ -39,11 +39,14 @@ class Tables:
         One row a cell and draft position: acceptance.
     checks : pd.DataFrame
         One row a cell and check.
+    answers : pd.DataFrame
+        One row a cell and prompt: the steps that its answers took.
     """
 
     cells: pd.DataFrame
     positions: pd.DataFrame
     checks: pd.DataFrame
+    answers: pd.DataFrame
 
     @property
     def source(self) -> str:
@@ -58,6 +61,7 @@ def of(cells: Sequence[Cell]) -> Tables:
         cells=pd.DataFrame([cell.row for cell in made]),
         positions=_stack([cell.positions for cell in made]),
         checks=_stack([cell.checks for cell in made]),
+        answers=_stack([cell.answers for cell in made]),
     )
 
 

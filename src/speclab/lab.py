@@ -234,6 +234,11 @@ class Lab(Chosen):
                             f"the path says lab {self.name!r}, arm {name!r}; make them agree", file=file)  # fmt: skip
         return arm
 
+    def arms_by(self, *methods: str) -> tuple[str, ...]:
+        """Return the names of the arms that draft by one of these methods, in the lab's order."""
+        arms = [self.arm(name) for name in self.arms]
+        return tuple(arm.arm for arm in arms if arm.speculation and arm.speculation.method in methods)
+
     def server_flags(self, arm: Arm) -> dict[str, ServerFlag]:
         """Return the flags of ``vllm serve`` for one arm: the lab's, overridden by the arm's."""
         return {**self.server, **arm.server}

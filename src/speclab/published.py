@@ -33,3 +33,9 @@ def read(name: str) -> pd.DataFrame:
         known = ", ".join(sorted(path.stem for path in paths.published().glob("*.csv")))
         raise UserError(f"no published figures {name!r}", f"there are: {known}", file=paths.published())
     return pd.read_csv(file, comment="#")
+
+
+def beside(lab: str) -> pd.DataFrame:
+    """Return the published figures that a lab is held against, as `read` does; no rows for a lab of our own."""
+    there = (paths.published() / f"{lab}.csv").exists()
+    return read(lab) if there else read("lab09").iloc[:0]

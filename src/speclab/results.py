@@ -9,10 +9,16 @@ from typing import Any
 
 import pandas as pd
 
-from speclab import derived
+from speclab import derived, paths
 from speclab import lab as labs
+from speclab.errors import UserError
 from speclab.findings import table
 from speclab.lab import Lab
+from speclab.record import models as weights
+from speclab.record import store
+from speclab.record import text as texts
+from speclab.record.schema import CellRecord
+from speclab.record.text import TextRecord
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,19 @@ class Results:
     def findings(self) -> pd.DataFrame:
         """All findings, a row each; columns as in `speclab.findings.table.COLUMNS`."""
         k_by_arm = {name: self.lab.arm(name).k for name in self.lab.arms}
-        return table.findings(self.tables.cells, self.tables.positions, k_by_arm)
+        return table.findings(self.tables.cells, self.tables.positions, k_by_arm, self.tables.answers)
+
+    def rows(self, finding: str | list[str], **where: Any) -> pd.DataFrame:
+        """Return the rows of a finding (or several) that match `where`, column by column: a value, or a list of them."""
+        rows = self.findings
+        for column, wanted in {"finding": finding, **where}.items():
+            rows = rows[rows[column].isin(wanted if isinstance(wanted, list | tuple) else [wanted])]
+        return rows
+
+    def told(self, finding: str | list[str], **where: Any) -> pd.DataFrame:
+        """Return those of `rows` that have a value which passed its checks."""
+        rows = self.rows(finding, **where)
+        return rows[rows["status"] == "ok"]
 
     def row(self, finding: str, **where: Any) -> pd.Series:
         """Return the one row of a finding that matches `where`, column by column.
@@ -49,9 +67,7 @@ class Results:
         LookupError
             There is not exactly one.
         """
-        rows = self.findings[self.findings["finding"] == finding]
-        for column, value in where.items():
-            rows = rows[rows[column] == value]
+        rows = self.rows(finding, **where)
         if len(rows) != 1:
             raise LookupError(f"{len(rows)} rows of {finding} at {where}, 1 wanted")
         return rows.iloc[0]
@@ -80,9 +96,7 @@ class Results:
 
     def wide(self, finding: str, *, index: str = "arm", columns: str = "concurrency", **where: Any) -> pd.DataFrame:
         """Return a finding as a table in the lab's order: arms down and concurrencies across, unless told otherwise."""
-        rows = self.findings[self.findings["finding"] == finding]
-        for column, value in where.items():
-            rows = rows[rows[column] == value]
+        rows = self.rows(finding, **where)
         shape = rows.pivot(index=index, columns=columns, values="value")
         shape = shape.reindex(index=self._in_order(shape.index), columns=self._in_order(shape.columns))
         shape.columns = [f"{label:g}" if isinstance(label, float) else str(label) for label in shape.columns]
@@ -102,3 +116,47 @@ def of(lab: str, engine: str | None = None, *, data: Path | None = None) -> Resu
         The lab is unknown, or has not been run on that engine.
     """
     return Results(labs.load(lab), derived.read(lab, engine, data=data))
+
+
+def records(lab: str, engine: str) -> list[CellRecord]:
+    """Return the records of all kept cells of a lab, without their requests, in the order in which they began.
+
+    Raises
+    ------
+    UserError
+        There are none, or of several devices, or one is damaged.
+    """
+    kept = [store.read_record(file.parent) for file in _runs(lab, engine).glob(f"*/[!.]*/{store.RECORD_FILE}")]
+    return sorted(kept, key=lambda record: (record.provenance.started_at, record.asked.arm, record.asked.cell))
+
+
+def models(lab: str, engine: str) -> dict[str, str]:
+    """Return the digest of each model that a lab's kept cells were measured with."""
+    return weights.read(_runs(lab, engine))
+
+
+def text_checks(lab: str, engine: str) -> dict[str, TextRecord]:
+    """Return the kept text checks of a lab, by the number format that they ran in.
+
+    Raises
+    ------
+    UserError
+        There is none, or one is damaged.
+    """
+    folder = _runs(lab, engine)
+    kept = [texts.read(file) for file in sorted(folder.glob("text-*.json"))]
+    if not kept:
+        raise UserError("no text check here", f"make it: speclab text-check {lab}", file=folder)
+    return {check.dtype: check for check in kept}
+
+
+def _runs(lab: str, engine: str) -> Path:
+    folders = sorted((paths.root() / "data" / "runs").glob(f"{engine}-*/{lab}"))
+    if len(folders) != 1:
+        found = ", ".join(folder.parent.name for folder in folders) or "none"
+        raise UserError(
+            f"records of {lab} from one device are needed, found: {found}",
+            f"run `speclab run {lab} --engine {engine}`" if not folders else "move all but one away",
+            file=paths.root() / "data" / "runs",
+        )
+    return folders[0]

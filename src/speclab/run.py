@@ -24,7 +24,7 @@ from speclab.lab import Arm, EngineName, Lab
 from speclab.load.closed_loop import CellLog, run_cell
 from speclab.plan import ArmPlan, plan_arm
 from speclab.prompts.base import PromptSet
-from speclab.record import lock, provenance, store
+from speclab.record import lock, models, provenance, store
 from speclab.record.schema import Asked, CellRecord, ClientLag, Failure
 
 MOST_FAILED = 0.01
@@ -69,12 +69,14 @@ def run(plan: ArmPlan, *, repeat: int | None = None, progress: Progress | None =
     Raises
     ------
     UserError
-        The engine lacks something that the lab does not hold, a folder cannot be written, or another run is at work
-        on this arm.
+        The engine lacks something that the lab does not hold, a folder cannot be written, another run is at work on
+        this arm, or the cells there were measured with other weights.
     """
+    folder = store.arm_folder(plan.data / "runs", plan.cells[0])
+    if plan.engine == "vllm":
+        models.hold(folder.parent, _models(plan))
     if not plan.missing(repeat):
         return 0
-    folder = store.arm_folder(plan.data / "runs", plan.cells[0])
     with lock.held(folder):
         store.clear(folder)
         missing = plan.missing(repeat)  # again: the run that held the lock before may have done some
@@ -82,6 +84,8 @@ def run(plan: ArmPlan, *, repeat: int | None = None, progress: Progress | None =
             first, log_file = batch[0], folder / "server.log"
             opening = choose(plan.engine, plan.lab, plan.arm, first.workload, first.repeat, plan.options, log_file)
             _run(partial(_run_cells, opening, batch, plan.lab, plan.data / "runs", progress), opening)
+    if plan.engine == "vllm":
+        models.hold(folder.parent, _models(plan))  # again: a model of the hub is here only now
     return len(missing)
 
 
@@ -99,6 +103,11 @@ def run_arm(lab: str, arm: str, *, progress: Progress | None = None, **given: An
     plan = plan_arm(lab, arm, **given)
     ran = run(plan, progress=progress)
     return ArmRun(plan.lab, plan.arm, tables_of(plan), ran=ran, kept=len(plan.cells) - ran)
+
+
+def _models(plan: ArmPlan) -> list[str]:
+    drafter = plan.arm.speculation.model if plan.arm.speculation else None
+    return [model for model in (plan.lab.target.model, drafter) if model is not None]
 
 
 async def _run_cells(opening: Opening, cells: Sequence[Asked], lab: Lab, runs: Path, progress: Progress | None) -> None:

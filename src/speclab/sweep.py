@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 from types import TracebackType
@@ -60,12 +61,15 @@ class Bar:
         missing = [asked for plan in plans for asked in plan.missing()]
         self.kept = sum(len(plan.cells) for plan in plans) - len(missing)
         self.ran = 0
+        self._console = console
         self._cells = len(missing)
         self._seconds_done = 0.0
+        self._seconds = sum(asked.phases.length_s for asked in missing) or 1.0
+        self._began_s = time.monotonic()
         self._last: tuple[Asked, Reading] | None = None
         columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TimeRemainingColumn())
         self._progress = Progress(*columns, console=console)
-        self._task = self._progress.add_task("", total=sum(asked.phases.length_s for asked in missing) or 1.0)
+        self._task = self._progress.add_task("", total=self._seconds)
 
     def __enter__(self) -> Self:
         self._progress.__enter__()
@@ -81,10 +85,19 @@ class Bar:
         if reading is None:
             self.ran += 1
             self._seconds_done += asked.phases.length_s
+            if not self._console.is_terminal:  # a log has no moving line: one for each cell
+                self._console.print(f"{self._name(asked)}, {self._left()} left", highlight=False, markup=False)
         elapsed_s = 0.0 if reading is None else elapsed_s
-        name = f"[{self.ran + (reading is not None)}/{self._cells}] {asked.arm} {asked.workload}"
-        text = f"{name} {asked.concurrency} in flight{self._rate(asked, reading)}"
+        text = f"{self._name(asked, reading is not None)}{self._rate(asked, reading)}"
         self._progress.update(self._task, description=text, completed=self._seconds_done + elapsed_s)
+
+    def _name(self, asked: Asked, begun: bool = False) -> str:
+        place = f"{asked.arm} {asked.workload} {asked.concurrency} in flight"
+        return f"[{self.ran + begun}/{self._cells}] {place}"
+
+    def _left(self) -> str:
+        pace = (time.monotonic() - self._began_s) / self._seconds_done  # the starts of servers are in it
+        return str(timedelta(seconds=round(pace * (self._seconds - self._seconds_done))))
 
     def _rate(self, asked: Asked, reading: Reading | None) -> str:
         before, self._last = self._last, (asked, reading) if reading is not None else None

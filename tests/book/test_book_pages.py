@@ -36,6 +36,10 @@ def stale(noted: dict[str, dict[str, str]]) -> list[str]:
     return [page.name for page in build.stale([*pages.runs(), *pages.analyses()], noted)]
 
 
+def analyses_of(lab: str) -> list[str]:
+    return [page.name for page in pages.analyses() if page.name.startswith(f"analysis/{lab}/")]
+
+
 def test_a_page_for_each_simulated_arm_and_each_result() -> None:
     assert [page.name for page in pages.runs()] == [f"runs/lab09/{arm}" for arm in labs.load("lab09").arms]
     assert len(pages.analyses()) == len(pages.ANALYSES) >= 8
@@ -55,14 +59,14 @@ def test_an_edited_arm_runs_that_arm_and_what_reads_it(checkout: Path) -> None:
     file = checkout / "labs" / "lab09" / "ngram-k2.yml"
     file.write_text(file.read_text(encoding="utf-8").replace("k = 2", "two positions"), encoding="utf-8")
     assert [name for name in stale(noted) if name.startswith("runs/")] == ["runs/lab09/ngram-k2"]
-    assert [name for name in stale(noted) if name.startswith("analysis/")] == [page.name for page in pages.analyses()]
+    assert [name for name in stale(noted) if name.startswith("analysis/")] == analyses_of("lab09")
 
 
 def test_a_changed_template_runs_its_pages_only(checkout: Path) -> None:
     noted = notes()
     template = checkout / "notebooks" / "ngram.ipynb"
     template.write_text(template.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-    assert stale(noted) == ["analysis/lab09/ngram"]
+    assert stale(noted) == ["analysis/lab09/ngram", "analysis/cpu-smollm2/ngram"]
 
 
 @pytest.mark.parametrize("lose", [Path.unlink, lambda file: file.write_text("edited by hand", encoding="utf-8")])
@@ -76,7 +80,15 @@ def test_a_page_that_was_lost_or_edited_is_made_again(checkout: Path, lose: obje
 def test_a_changed_table_runs_the_analyses_and_the_arm_that_wrote_it(checkout: Path) -> None:
     noted = notes()
     pages.runs()[0].outputs[0].write_text("edited by hand", encoding="utf-8")
-    assert stale(noted) == ["runs/lab09/baseline", *(page.name for page in pages.analyses())]
+    assert stale(noted) == ["runs/lab09/baseline", *analyses_of("lab09")]
+
+
+def test_a_changed_record_runs_the_analyses_of_its_lab(checkout: Path) -> None:
+    folder = checkout / "data" / "runs" / "vllm-a-cpu" / "cpu-smollm2"
+    folder.mkdir(parents=True)
+    noted = notes()
+    (folder / "text-float32.json").write_text("{}", encoding="utf-8")
+    assert stale(noted) == analyses_of("cpu-smollm2")
 
 
 def test_new_versions_run_everything(checkout: Path) -> None:

@@ -16,7 +16,8 @@ def kept(tmp_path: Path) -> Path:
     """The tables of one arm without drafts, as they are kept."""
     cells = pd.DataFrame([{**KEYS, "status": "ok", "x": 0.5}, {**KEYS, "concurrency": 4, "status": "ok", "x": 1 / 3}])
     checks = pd.DataFrame([{**KEYS, "check": "usage", "reason": 'a "word",\nand a line'}])
-    tables = derived.Tables(cells=cells, positions=pd.DataFrame(), checks=checks)
+    answers = pd.DataFrame([{**KEYS, "prompt_id": "chat/00", "answers": 1, "steps": 95, "tokens": 95}])
+    tables = derived.Tables(cells=cells, positions=pd.DataFrame(), checks=checks, answers=answers)
     into = derived.folder(tmp_path, "lab09", "simulated-h100-sxm")
     derived.write(tables, into, "baseline")
     return into
@@ -32,6 +33,7 @@ def test_tables_come_back_as_they_were_written(kept: Path) -> None:
     assert tables.cells["x"].tolist() == [0.5, 0.333333]
     assert tables.checks["reason"].tolist() == ['a "word",\nand a line']
     assert tables.positions.empty
+    assert tables.answers["steps"].tolist() == [95]
 
 
 @pytest.mark.parametrize(

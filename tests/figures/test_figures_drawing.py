@@ -21,7 +21,7 @@ Draw = Callable[[results.Results], Figure]
 DRAWINGS: dict[str, Draw] = {
     "speed_up": lambda found: figures.speed_up(found.findings),
     "arms_at_one": lambda found: figures.arms_at_one(found.findings),
-    "trade_off": lambda found: figures.trade_off(found.findings),
+    "trade_off": lambda found: figures.trade_off(found.findings, ("baseline", "eagle3-k3")),
     "acceptance": lambda found: figures.acceptance_over_concurrency(found.findings),
     "step_anatomy": lambda found: figures.step_anatomy(found.findings),
     "break_even": lambda found: figures.break_even(found.findings, ("eagle3-k3", "draft-1b-k3")),

@@ -57,10 +57,10 @@ def test_an_analysis_takes_a_lab_and_an_engine(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", TEMPLATES, ids=lambda file: file.stem)
-def test_every_figure_has_a_caption_a_name_and_words_for_those_who_cannot_see_it(file: Path) -> None:
+def test_every_figure_has_a_caption_and_words_for_those_who_cannot_see_it(file: Path) -> None:
     for cell in nbformat.read(file, as_version=4).cells:
         if cell.cell_type == "code" and "figures." in cell.source:
             shown = cell.metadata["mystnb"]
-            assert shown["figure"]["name"].startswith("fig-")
+            assert "name" not in shown["figure"]  # several labs show it, and a label may stand only once in a book
             assert len(shown["figure"]["caption"]) > 20
             assert len(shown["image"]["alt"]) > 40

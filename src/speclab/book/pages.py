@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from speclab import derived, paths
 from speclab import lab as labs
-from speclab import paths
 from speclab.validation import read_yaml
 
-LAB09 = (
+QUESTIONS = (
     "method",
     "speed_up",
     "acceptance",
@@ -21,10 +21,14 @@ LAB09 = (
     "revision",
     "spare_compute",
     "conclusions",
-    "published",
 )
-ANALYSES = tuple((template, "lab09") for template in LAB09)
-"""The analysis pages, by template and lab, in the order of the chapters. The engine is the lab's own."""
+"""Templates that every lab is asked with, in the order of the chapters."""
+
+ANALYSES = (
+    *((template, "lab09") for template in (*QUESTIONS, "published")),
+    *((template, "cpu-smollm2") for template in (*QUESTIONS, "text", "provenance")),
+)
+"""The analysis pages, by template and lab. The engine is the lab's own."""
 
 # Code that has no say in what a notebook shows
 _NOT_IN_NOTEBOOKS = (
@@ -114,7 +118,7 @@ def _run(lab: labs.Lab, arm: str) -> Page:
         parameters=read_yaml(file),
         inputs=(paths.labs() / lab.name / "lab.yml", file),
         outputs=tuple(
-            paths.derived() / lab.name / machine / f"{arm}.{kind}.csv" for kind in ("cells", "positions", "checks")
+            paths.derived() / lab.name / machine / f"{arm}.{kind}.csv" for kind in derived.KINDS
         ),
         command=_papermill("run_arm", name) + f" -f {paths.shown(file)}",
     )
@@ -123,14 +127,17 @@ def _run(lab: labs.Lab, arm: str) -> Page:
 def _analysis(template: str, lab: str) -> Page:
     name = f"analysis/{lab}/{template}"
     engine = labs.load(lab).engine
-    tables = sorted((paths.derived() / lab).glob(f"{engine}-*/*.csv"))
+    tables = (paths.derived() / lab).glob(f"{engine}-*/*.csv")
+    # a simulated record is made again with its tables; a measured one is evidence of its own
+    records = () if engine == "simulated" else (paths.root() / "data" / "runs").glob(f"{engine}-*/{lab}/**/*.json")
     return Page(
         name=name,
         template=_template(template),
         parameters={"lab": lab, "engine": engine},
         inputs=(
             *sorted((paths.labs() / lab).glob("*.yml")),
-            *tables,
+            *sorted(tables),
+            *sorted(records),
             *sorted(paths.published().glob("*.csv")),
         ),
         outputs=(),

@@ -12,6 +12,7 @@ from speclab.figures.panels import (
     arm_lines,
     badge,
     concurrency_axis,
+    failed_note,
     in_order,
     pick,
     source_of,
@@ -34,7 +35,7 @@ def acceptance_over_concurrency(findings: pd.DataFrame) -> Figure:
         if index == 0:
             axis.set_ylabel("tokens per drafted pass")
     figure.legend(handles=arm_handles(arms), loc="outside upper left", ncols=len(arms), fontsize=9.5)
-    badge(figure, source_of(rows))
+    badge(figure, f"{failed_note(rows)}{source_of(rows)}")
     return figure
 
 

@@ -11,15 +11,16 @@ from speclab.lab import BASELINE
 
 
 @styled
-def spare_compute(findings: pd.DataFrame, ridge_tokens: float, workload: str = "chat") -> Figure:
+def spare_compute(findings: pd.DataFrame, ridge_tokens: float | None = None, workload: str = "chat") -> Figure:
     """Draw the baseline's throughput over concurrency against what doubling the rows at no cost would give.
 
     Parameters
     ----------
     findings : pd.DataFrame
         A lab's findings.
-    ridge_tokens : float
-        Tokens per pass at which the weight multiply becomes compute-bound (peak FLOP/s over peak bytes/s).
+    ridge_tokens : float, optional
+        Tokens per pass at which the weight multiply becomes compute-bound (peak FLOP/s over peak bytes/s), where the
+        device's peaks are known.
     workload : str
         Which workload.
     """
@@ -30,7 +31,6 @@ def spare_compute(findings: pd.DataFrame, ridge_tokens: float, workload: str = "
     axis.plot(rows["concurrency"], rows["value"], color=BLACK, marker="o")
     linear = first["value"] * rows["concurrency"] / first["concurrency"]
     axis.plot(rows["concurrency"], linear, color=GREY, linestyle=":", linewidth=1.2)
-    axis.axvline(ridge_tokens, color=VERMILION, linewidth=1.2, linestyle="--")
     concurrency_axis(axis, rows["concurrency"])
     axis.set_yscale("log")
     axis.set_ylabel("system throughput, tok/s")
@@ -43,11 +43,13 @@ def spare_compute(findings: pd.DataFrame, ridge_tokens: float, workload: str = "
     axis.annotate(
         "baseline", (middle["concurrency"], middle["value"]), xytext=(8, -12), textcoords="offset points", fontsize=9
     )
-    axis.annotate(
-        f"ridge: {ridge_tokens:.0f} tokens a pass",
-        (ridge_tokens, first["value"]),
-        xytext=(-5, 2), textcoords="offset points", rotation=90, ha="right", fontsize=9, color=VERMILION,
-    )  # fmt: skip
+    if ridge_tokens is not None:
+        axis.axvline(ridge_tokens, color=VERMILION, linewidth=1.2, linestyle="--")
+        axis.annotate(
+            f"ridge: {ridge_tokens:.0f} tokens a pass",
+            (ridge_tokens, first["value"]),
+            xytext=(-5, 2), textcoords="offset points", rotation=90, ha="right", fontsize=9, color=VERMILION,
+        )  # fmt: skip
     badge(figure, source_of(rows))
     return figure
 
@@ -61,7 +63,7 @@ def occupancy(findings: pd.DataFrame, published: pd.DataFrame, workload: str = "
     findings : pd.DataFrame
         A lab's findings.
     published : pd.DataFrame
-        Published occupancies, columns ``concurrency`` and ``value``.
+        Published occupancies, columns ``concurrency`` and ``value``; may be empty.
     workload : str
         Which workload.
     """
@@ -77,14 +79,17 @@ def occupancy(findings: pd.DataFrame, published: pd.DataFrame, workload: str = "
             rows["concurrency"], rows["value"] / rows["concurrency"],
             color=colour, marker=marker, linestyle=line, label=label,
         )  # fmt: skip
-    axis.plot(
-        published["concurrency"], published["value"] / published["concurrency"],
-        color=BLACK, marker="x", linestyle="none", label="published",
-    )  # fmt: skip
+    sources = [source_of(findings)]
+    if len(published):
+        axis.plot(
+            published["concurrency"], published["value"] / published["concurrency"],
+            color=BLACK, marker="x", linestyle="none", label="published",
+        )  # fmt: skip
+        sources.append("published: Lab 9, section 07")
     axis.axhline(1.0, color="black", linewidth=1.0)
-    concurrency_axis(axis, published["concurrency"])
+    concurrency_axis(axis, pick(findings, "occupancy", arm=BASELINE)["concurrency"])
     axis.set_ylim(0.8, 1.05)
     axis.set_ylabel("occupancy / requests in flight")
     axis.legend(fontsize=9, loc="lower left")
-    badge(figure, f"{source_of(findings)} · published: Lab 9, section 07")
+    badge(figure, " · ".join(sources))
     return figure

@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from speclab.figures.style import GREY, WORKLOADS, style_of
+from speclab.findings.pairs import OK
 
 WIDE = (8.8, 3.4)
 """Size of a figure that fills the text's width, in inches."""
@@ -68,13 +69,19 @@ def concurrency_axis(axis: Axes, concurrencies: Iterable[float]) -> None:
 
 
 def arm_lines(axis: Axes, rows: pd.DataFrame, arms: Sequence[str]) -> list[tuple[str, float, float]]:
-    """Draw one line for each arm over concurrency; return each arm's name and its line's first point."""
+    """Draw one line for each arm over concurrency, with bounds where they are known; return each line's first point."""
     starts = []
     for arm in arms:
         line = rows[rows["arm"] == arm].sort_values("concurrency")
         if line.empty:
             continue
-        axis.plot(line["concurrency"], line["value"], **style_of(arm).as_line())
+        style = style_of(arm)
+        axis.plot(line["concurrency"], line["value"], **style.as_line())
+        bad = line[line["status"] != OK]
+        axis.plot(bad["concurrency"], bad["value"], linestyle="none", marker=style.marker, color=GREY, zorder=3)
+        known = line[line["low"].notna()]
+        if len(known):
+            axis.vlines(known["concurrency"], known["low"], known["high"], color=style.colour, linewidth=1.2, alpha=0.7)
         starts.append((arm, float(line["concurrency"].iloc[0]), float(line["value"].iloc[0])))
     return starts
 
@@ -112,6 +119,11 @@ def label_starts(axis: Axes, starts: Sequence[tuple[str, float, float]], gap_poi
 def badge(figure: Figure, source: str) -> None:
     """Write where the numbers come from under a figure, as every figure must."""
     figure.supxlabel(source, fontsize=8.5, color=GREY, ha="right", x=0.995)
+
+
+def failed_note(rows: pd.DataFrame) -> str:
+    """Return what a grey point of `arm_lines` means, to be read before the source; empty where there is none."""
+    return "grey points: failed a check · " if (rows["status"] != OK).any() else ""
 
 
 def source_of(findings: pd.DataFrame) -> str:

@@ -10,6 +10,7 @@ from speclab.figures.panels import (
     arm_lines,
     badge,
     concurrency_axis,
+    failed_note,
     in_order,
     label_starts,
     pick,
@@ -39,7 +40,7 @@ def speed_up(findings: pd.DataFrame) -> Figure:
             axis.set_ylabel("speed-up over the baseline")
         if index == len(panels) - 1:
             label_starts(axis, starts)
-    badge(figure, f"rings: where the speed-up crosses 1 · {source_of(rows)}")
+    badge(figure, f"rings: where the speed-up crosses 1 · {failed_note(rows)}{source_of(rows)}")
     return figure
 
 
@@ -71,8 +72,11 @@ def arms_at_one(findings: pd.DataFrame) -> Figure:
 
 
 @styled
-def trade_off(findings: pd.DataFrame, workload: str = "chat") -> Figure:
-    """Draw system throughput against per-user throughput, one curve an arm, a point for each concurrency."""
+def trade_off(findings: pd.DataFrame, named: tuple[str, ...], workload: str = "chat") -> Figure:
+    """Draw system throughput against per-user throughput, one curve an arm, a point for each concurrency.
+
+    The last points of the `named` arms carry their concurrency.
+    """
     system = pick(findings, "system_throughput", workload=workload)
     user = pick(findings, "user_throughput", workload=workload)
     points = system.merge(user, on=["arm", "concurrency"], suffixes=("_system", "_user"))
@@ -83,7 +87,7 @@ def trade_off(findings: pd.DataFrame, workload: str = "chat") -> Figure:
         style = style_of(arm)
         axis.plot(here["value_user"], here["value_system"], label=style.label, **style.as_line())
         for row in here.tail(3).itertuples():
-            if arm in (BASELINE, "eagle3-k3"):
+            if arm in named:
                 axis.annotate(
                     f"{row.concurrency:g}",
                     (row.value_user, row.value_system),

@@ -17,6 +17,7 @@ from speclab.findings.drafting import drafting_time, drafting_time_per_position
 from speclab.findings.pairs import FAILED_CHECK, NOT_RESOLVED, OK, with_baseline
 from speclab.findings.readings import implied_break_even_length, implied_step_time
 from speclab.findings.speed_up import speed_up, speed_up_mean_of_requests
+from speclab.findings.trend import acceptance_trend
 from speclab.lab import BASELINE
 
 COLUMNS = [
@@ -64,6 +65,7 @@ UNITS = {
     "answering": "requests",
     "counter_residual": "ratio",
     "acceptance_drift": "ratio",
+    "acceptance_trend": "ratio",
     "acceptance_by_position": "ratio",
     "acceptance_by_position_conditional": "ratio",
 }
@@ -82,7 +84,12 @@ OF_DRAFTS = ("reported_acceptance_length", "draft_coverage", "draft_tokens_per_d
 """Findings of one cell that an arm without drafts does not have."""
 
 
-def findings(cells: pd.DataFrame, positions: pd.DataFrame, k_by_arm: Mapping[str, int]) -> pd.DataFrame:
+def findings(
+    cells: pd.DataFrame,
+    positions: pd.DataFrame,
+    k_by_arm: Mapping[str, int],
+    answers: pd.DataFrame | None = None,
+) -> pd.DataFrame:
     """Return all findings of a lab.
 
     Parameters
@@ -93,14 +100,16 @@ def findings(cells: pd.DataFrame, positions: pd.DataFrame, k_by_arm: Mapping[str
         Rows of `speclab.metrics.summary.Summary`; may be empty.
     k_by_arm : mapping of str to int
         Draft tokens that each arm asks for at a step; 0 for the baseline.
+    answers : pd.DataFrame, optional
+        Rows of `speclab.metrics.summary.Summary`; without them there is no acceptance trend.
 
     Returns
     -------
     pd.DataFrame
         `COLUMNS`. Numbers are floats, NaN where there is none (`to_json` writes null). A cell's repeats are averaged:
         `n` is how many, `low` and `high` are their range (two or more). For acceptance `n` is the number of drafts
-        and the bounds are a 95% interval; for the crossover `n` is the number of concurrencies and the bounds are the
-        measured ones beside it. Status: ``ok``; ``failed check``: no repeat passed its checks (the value is shown
+        and the bounds are a 95% interval, for its trend the number of prompts; for the crossover `n` is the number of
+        concurrencies and the bounds are the measured ones beside it. Status: ``ok``; ``failed check``: no repeat passed its checks (the value is shown
         where there is one); ``not resolved``: nothing to compute it from (no baseline beside it, a counter not
         offered).
 
@@ -121,6 +130,7 @@ def findings(cells: pd.DataFrame, positions: pd.DataFrame, k_by_arm: Mapping[str
             _with_length_intervals(of_cells, lengths),
             _crossovers(of_cells[of_cells["finding"] == "speed_up"]),
             acceptance.acceptance_drift(lengths).assign(finding="acceptance_drift"),
+            _trends(answers, cells, k_by_arm),
             *_by_position(pooled),
         ],
         ignore_index=True,
@@ -218,6 +228,13 @@ def _crossovers(speed_ups: pd.DataFrame) -> pd.DataFrame:
         crossing = crossover(at[usable], curve.loc[usable, "value"], at[~usable].tolist())
         rows.append({"finding": "crossover", "source": source, "arm": arm, "workload": workload, **asdict(crossing)})
     return pd.DataFrame(rows)
+
+
+def _trends(answers: pd.DataFrame | None, cells: pd.DataFrame, k_by_arm: Mapping[str, int]) -> pd.DataFrame:
+    if answers is None or answers.empty:
+        return pd.DataFrame()
+    drafting = answers[answers["arm"].map(dict(k_by_arm)) > 0]
+    return acceptance_trend(drafting, cells).assign(finding="acceptance_trend")
 
 
 def _by_position(pooled: pd.DataFrame) -> list[pd.DataFrame]:

@@ -9,6 +9,7 @@ from functools import partial
 import pandas as pd
 
 from speclab.metrics import acceptance, latency, steps, throughput
+from speclab.metrics.answers import answers_by_prompt
 from speclab.metrics.checks import Check, Verdict, counter_residual, verdicts
 from speclab.metrics.window import CellWindow, cut
 from speclab.record.cell import Cell
@@ -61,11 +62,14 @@ class Summary:
         Acceptance by draft position: the cell's keys, then `acceptance.COLUMNS`; no rows if it failed.
     checks : pd.DataFrame
         A row each: check, verdict, value, limit, reason, behind the cell's keys; no rows if it failed.
+    answers : pd.DataFrame
+        A row for each prompt: the cell's keys, then `speclab.metrics.answers.COLUMNS`; no rows if it failed.
     """
 
     row: dict[str, Value]
     positions: pd.DataFrame
     checks: pd.DataFrame
+    answers: pd.DataFrame
 
 
 def of(cell: Cell) -> Summary:
@@ -90,8 +94,10 @@ def of(cell: Cell) -> Summary:
     }
     columns = ["check", "verdict", "value", "limit", "reason"]
     checks = pd.DataFrame([[getattr(check, column) for column in columns] for check in made], columns=columns)
-    positions = acceptance.acceptance_by_position(view)
-    return Summary(row, _keyed(positions.iloc[:0] if failed else positions, cell), _keyed(checks, cell))
+    positions, answers = acceptance.acceptance_by_position(view), answers_by_prompt(view)
+    if failed:
+        positions, answers = positions.iloc[:0], answers.iloc[:0]
+    return Summary(row, _keyed(positions, cell), _keyed(checks, cell), _keyed(answers, cell))
 
 
 def _keys(cell: Cell) -> dict[str, Value]:

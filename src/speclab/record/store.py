@@ -27,6 +27,8 @@ from speclab.record.schema import REQUEST_COLUMNS, Asked, CellRecord
 RECORD_FILE = "cell.json"
 REQUESTS_FILE = "requests.parquet"
 
+REMEDY = "delete this folder and run its lab again: only what is missing is run"
+
 DAMAGE = (OSError, ValueError, KeyError, pa.ArrowException)
 """What reading a damaged request table raises, by where the damage is."""
 
@@ -100,6 +102,25 @@ def clear(arm: Path) -> None:
             _remove(leftover)
 
 
+def read_record(folder: Path) -> CellRecord:
+    """Return what was asked of the cell in a folder and what happened, without its requests.
+
+    Raises
+    ------
+    UserError
+        There is none, or it is of a shape this version does not know.
+    """
+    file = folder / RECORD_FILE
+    if not file.is_file():
+        raise UserError("no such file", REMEDY, file=file)
+    try:
+        return CellRecord.model_validate_json(file.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"])) or None
+        raise UserError(f"not a cell record ({first['msg']})", REMEDY, file=file, key=key) from None
+
+
 def read(folder: Path) -> Cell:
     """Return the cell in a folder.
 
@@ -108,17 +129,9 @@ def read(folder: Path) -> Cell:
     UserError
         The folder is half written or of a shape this version does not know.
     """
-    record_file, requests_file = folder / RECORD_FILE, folder / REQUESTS_FILE
-    remedy = "delete this folder and run its lab again: only what is missing is run"
-    for file in (record_file, requests_file):
-        if not file.is_file():
-            raise UserError("no such file", remedy, file=file)
-    try:
-        record = CellRecord.model_validate_json(record_file.read_bytes())
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"])) or None
-        raise UserError(f"not a cell record ({first['msg']})", remedy, file=record_file, key=key) from None
+    record, requests_file = read_record(folder), folder / REQUESTS_FILE
+    if not requests_file.is_file():
+        raise UserError("no such file", REMEDY, file=requests_file)
     try:
         content = requests_file.read_bytes()
         if record.requests_sha256 not in (None, hashlib.sha256(content).hexdigest()):
@@ -126,13 +139,8 @@ def read(folder: Path) -> Cell:
         table = _parsed(content)
     except DAMAGE as error:
         problem = (str(error) or type(error).__name__).splitlines()[0]
-        raise UserError(f"not a request table ({problem})", remedy, file=requests_file) from None
+        raise UserError(f"not a request table ({problem})", REMEDY, file=requests_file) from None
     return Cell(record, _to_frame(table))
-
-
-def read_arm(folder: Path) -> list[Cell]:
-    """Return all cells of an arm's folder, in the order of their names."""
-    return [read(path.parent) for path in sorted(folder.glob(f"[!.]*/{RECORD_FILE}"))]
 
 
 def to_table(log: CellLog, warm_up: int) -> pa.Table:

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from speclab.findings.table import findings
+from speclab.findings.trend import COLUMNS, acceptance_trend
+
+ARM = "ngram-k8"
+
+
+@pytest.fixture
+def made(cell_row):
+    """Return answers and cells from (prompt, concurrency, steps, tokens) and the concurrencies that failed a check."""
+
+    def build(rows, failed=()):
+        concurrencies = sorted({row[1] for row in rows})
+        cells = pd.DataFrame(
+            [cell_row(ARM, c, failed_checks="occupancy" if c in failed else None) for c in concurrencies]
+        )
+        answers = pd.DataFrame(rows, columns=["prompt_id", "concurrency", "steps", "tokens"])
+        return answers.assign(arm=ARM, workload="chat", repeat=0, source=cells["source"].iloc[0], answers=1), cells
+
+    return build
+
+
+def test_a_known_fall_is_found_exactly(made):
+    # each prompt has a level of its own and loses a tenth with each doubling: 0.9 x 0.9 - 1 over two of them
+    rows = [
+        (prompt, c, 100, 100 * level * 0.9 ** np.log2(c))
+        for prompt, level in (("a", 3.0), ("b", 2.0), ("c", 1.5))
+        for c in (1, 2, 4)
+    ]
+    row = acceptance_trend(*made(rows)).iloc[0]
+    assert row[["value", "low", "high"]].tolist() == pytest.approx([-0.19] * 3)
+    assert (row["n"], row["status"]) == (3, "ok")
+
+
+def test_other_texts_in_a_fuller_batch_are_no_trend(made):
+    # tokens per step over all answers fall from 2.0 to 1.4, and no prompt has moved
+    same = [(prompt, c, 100, 200) for prompt in "abc" for c in (1, 4)]
+    row = acceptance_trend(*made([*same, *((prompt, 4, 100, 110) for prompt in "defghij")])).iloc[0]
+    assert row["value"] == pytest.approx(0.0)
+    assert row["n"] == 3
+
+
+def test_two_prompts_are_too_few(made):
+    row = acceptance_trend(*made([(prompt, c, 10, 20) for prompt in "ab" for c in (1, 4)])).iloc[0]
+    assert np.isnan(row["value"])
+    assert (row["n"], row["status"]) == (2, "not resolved")
+
+
+def test_cells_that_failed_a_check_have_no_say(made):
+    rows = [(prompt, c, 100, tokens) for prompt in "abc" for c, tokens in ((1, 200), (2, 200), (4, 120))]
+    assert acceptance_trend(*made(rows, failed={4})).iloc[0]["value"] == pytest.approx(0.0)
+    alone = acceptance_trend(*made(rows, failed={2, 4})).iloc[0]
+    assert (alone["status"], alone["n"]) == ("failed check", 0)
+
+
+def test_no_answers_no_rows():
+    assert acceptance_trend(pd.DataFrame(), pd.DataFrame()).columns.tolist() == COLUMNS
+
+
+def test_the_baseline_has_no_trend(made, cell_row):
+    answers, cells = made([(prompt, c, 10, 20) for prompt in "abc" for c in (1, 4)])
+    baseline = pd.DataFrame([cell_row("baseline", c, system_throughput=1.0) for c in (1, 4)])
+    both = pd.concat([answers, answers.assign(arm="baseline", tokens=10)])
+    cells = pd.concat([cells.assign(system_throughput=1.0), baseline])
+    table = findings(cells, pd.DataFrame(), {"baseline": 0, ARM: 8}, both)
+    trends = table[table["finding"] == "acceptance_trend"]
+    assert trends["arm"].tolist() == [ARM]
+    assert (trends["value"].iloc[0], trends["unit"].iloc[0]) == (pytest.approx(0.0), "ratio")
+
+
+def test_the_interval_holds_no_change_nineteen_times_of_twenty(made):
+    random = np.random.default_rng(9)
+    held = 0
+    for _ in range(200):
+        levels = random.uniform(0.1, 0.7, size=12)
+        rows = [
+            (f"p{prompt}", c, steps, steps + random.binomial(steps, level))
+            for prompt, level in enumerate(levels)
+            for c in (1, 2, 4, 8, 16)
+            if prompt < 3 * c or c > 2
+            for steps in [int(random.integers(30, 90))]
+        ]
+        row = acceptance_trend(*made(rows)).iloc[0]
+        held += row["low"] <= 0 <= row["high"]
+    assert 180 <= held <= 198
+
+
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(levels=st.lists(st.floats(1.0, 8.0), min_size=3, max_size=3))
+def test_how_easy_a_text_is_does_not_enter(made, levels):
+    def trend(factors):
+        tokens = {("a", 1): 210, ("a", 4): 200, ("b", 1): 300, ("b", 4): 330, ("c", 1): 150, ("c", 4): 120}
+        factor = dict(zip("abc", factors, strict=True))
+        return acceptance_trend(*made([(p, c, 100, n * factor[p]) for (p, c), n in tokens.items()])).iloc[0]
+
+    for bound in ("value", "low", "high"):
+        assert trend(levels)[bound] == pytest.approx(trend([1.0, 1.0, 1.0])[bound], rel=1e-9)
