@@ -1,0 +1,95 @@
+"""The committed measurement: whole, of one machine, and what the tables and the book say of it comes from its records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from speclab import derived, paths, results
+from speclab import lab as labs
+from speclab.engines import Options
+from speclab.errors import UserError
+from speclab.plan import ArmPlan, plan_arm
+from speclab.record import store
+from speclab.record.schema import CellRecord
+
+LAB, ENGINE = "cpu-smollm2", "vllm"
+ARMS = labs.load(LAB).arms
+
+
+@pytest.fixture(scope="module")
+def records() -> list[CellRecord]:
+    return results.records(LAB, ENGINE)
+
+
+def plan(arm: str, device: str) -> ArmPlan:
+    return plan_arm(LAB, arm, options=Options(device=device))
+
+
+def test_every_cell_was_measured_on_one_machine_with_one_revision_and_one_set_of_versions(
+    records: list[CellRecord],
+) -> None:
+    assert {record.asked.arm for record in records} == set(ARMS)
+    assert len({record.provenance.model_dump_json(include={"cpu", "platform", "packages"}) for record in records}) == 1
+    revisions = {record.provenance.git_revision for record in records}
+    assert len(revisions) == 1
+    assert not any(revision is None or revision.endswith("+changes") for revision in revisions)
+
+
+def test_repeats_are_interleaved(records: list[CellRecord]) -> None:
+    repeats = [record.asked.repeat for record in records]  # in the order in which they began
+    assert repeats == sorted(repeats)
+    arms = [record.asked.arm for record in records if record.asked.repeat == 0]
+    assert list(dict.fromkeys(arms)) == list(ARMS)
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_the_records_are_those_that_the_labs_files_ask_for(records: list[CellRecord], arm: str) -> None:
+    # another flag, prompt, length or way of measuring would ask for a new run
+    assert plan(arm, records[0].asked.device).missing() == []
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_the_committed_tables_are_what_the_records_give(
+    records: list[CellRecord], arm: str, tmp_path: Path
+) -> None:
+    asked = plan(arm, records[0].asked.device)
+    derived.write(derived.of([store.read(asked.folder(cell)) for cell in asked.cells]), tmp_path, arm)
+    kept = derived.folder(paths.root() / "data", LAB, f"{ENGINE}-{records[0].asked.device}")
+    for kind in derived.KINDS:
+        file = f"{arm}.{kind}.csv"
+        assert (tmp_path / file).read_bytes() == (kept / file).read_bytes(), f"make {file} again: see CONTRIBUTING"
+
+
+def test_each_model_that_was_served_has_its_digest() -> None:
+    lab = labs.load(LAB)
+    drafters = {speculation.model for arm in lab.arms if (speculation := lab.arm(arm).speculation)}
+    wanted = {lab.target.model, *drafters} - {None}
+    noted = results.models(LAB, ENGINE)
+    assert noted.keys() == wanted
+    assert all(digest.startswith("sha256:") for digest in noted.values())
+
+
+def test_the_text_was_checked_in_both_formats_for_every_honest_arm() -> None:
+    checks = results.text_checks(LAB, ENGINE)
+    lab = labs.load(LAB)
+    honest = [name for name in lab.arms if not lab.arm(name).is_forced]
+    assert set(checks) == {"float32", "bfloat16"}
+    for check in checks.values():
+        assert [arm.arm for arm in check.arms] == honest
+        assert all(arm.problem is None for arm in check.arms)
+
+
+def test_records_of_no_machine_are_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SPECLAB_ROOT", str(tmp_path))
+    with pytest.raises(UserError, match="found: none; run `speclab run cpu-smollm2 --engine vllm`"):
+        results.records(LAB, ENGINE)
+
+
+def test_told_are_the_rows_that_passed() -> None:
+    found = results.of("lab09", "simulated")
+    rows = found.rows(["speed_up", "step_time"], arm=["eagle3-k3", "ngram-k8"], workload="chat", concurrency=1)
+    assert sorted(rows["finding"]) == ["speed_up", "speed_up", "step_time", "step_time"]
+    crossings = found.rows("crossover")
+    assert 0 < len(found.told("crossover")) == (crossings["status"] == "ok").sum() < len(crossings)
