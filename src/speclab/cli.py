@@ -54,7 +54,9 @@ def run_lab(
     length_s: Annotated[float | None, typer.Option(help="Length of a cell, s; the lab's by default.")] = None,
     base_url: Annotated[str | None, typer.Option(help="Address of a server that is up (engine endpoint).")] = None,
     device: Annotated[str | None, typer.Option(help="Name of the device, for the records' path.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for runs/ and derived/; data/ by default.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for runs/ and derived/; data/, or .build/trials/ for other values.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run, and for how long.")] = False,
 ) -> None:
     """Run what is missing of a lab, arms in turn within each repeat; finished cells are kept.
@@ -87,6 +89,9 @@ def run_lab(
                     tables.append(runs.tables_of(plan))  # at once: an arm that is whole outlives an interrupted sweep
     failed = sum(int((each.cells["status"] == "failed").sum()) for each in tables)
     err.print(f"{bar.ran} cells run, {bar.kept} kept, {failed} failed", highlight=False)
+    if out is None and any(plan.is_trial for plan in plans):
+        folder = paths.shown(plans[0].data)
+        err.print(f"not as the lab's files say, so kept apart: speclab show {lab} --data {folder}", highlight=False)
     if not all(plan.keeps_tables for plan in plans):
         remedy = "give --out to keep these and show them"
         err.print(f"data/derived is as it was: it holds whole arms as their files say; {remedy}", highlight=False)
@@ -126,10 +131,8 @@ def show_speed_up(
         console.print("  the two were not run under the same conditions):")
         for cell in found.tables.cells.dropna(subset=["failed_checks"]).to_dict("records"):
             console.print(f"  {cell['arm']} {cell['workload']} {cell['concurrency']}: {cell['failed_checks']}")
-    failed = found.tables.cells[found.tables.cells["status"] == "failed"]
-    for cell in failed.to_dict("records"):
-        name = f"{cell['arm']} {cell['workload']} {cell['concurrency']} in flight"
-        err.print(f"failed: {name}: {cell['failure']}", style="yellow")
+    for line in terminal.failures(found.tables.cells):
+        err.print(line, style="yellow", highlight=False, markup=False, soft_wrap=True)
 
 
 @cli.command("findings")

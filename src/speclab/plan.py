@@ -22,6 +22,9 @@ from speclab.validation import ADVICE, validated
 MEASURING_VERSION = "1"
 """Part of every measured cell's hash. Raise it when the same request would now be measured differently."""
 
+TRIALS = Path(".build") / "trials"
+"""Folder under the checkout's root for runs with other values than the lab's files hold."""
+
 SIMULATING = ("model", "load/closed_loop.py", "engines/base.py", "engines/simulated*.py", "engines/virtual_time.py")
 """The code that decides a simulated cell; its content is part of the cell's hash."""
 
@@ -40,7 +43,10 @@ class ArmPlan:
         The cells that are wanted, in the order in which they are run.
     keeps_tables : bool
         Whether the tables of these cells are written. In the checkout's own folder that is so only for a whole arm as
-        its files describe it: neither a part nor a trial with other values may replace those tables.
+        its files describe it: a part may not replace those tables.
+    is_trial : bool
+        Whether values that were given make other cells of these than the lab's files do. Without a folder of its own a
+        trial goes to `TRIALS`: what was measured as the files say is not replaced.
     """
 
     lab: Lab
@@ -50,6 +56,7 @@ class ArmPlan:
     data: Path
     cells: tuple[Asked, ...]
     keeps_tables: bool
+    is_trial: bool
 
     def folder(self, asked: Asked) -> Path:
         """Return the folder of one cell."""
@@ -93,7 +100,7 @@ def plan_arm(
     repeats : int, optional
         How often each cell is run; as the arm or the lab says where not given.
     out : str or Path, optional
-        Folder for ``runs/`` and ``derived/``; the checkout's ``data`` where not given.
+        Folder for ``runs/`` and ``derived/``; where not given the checkout's ``data``, or `TRIALS` for a trial.
     label, speculation, server, simulated, phases : optional
         Values that replace those of the lab's files (this is how papermill's parameters come in).
     options : Options, optional
@@ -114,14 +121,18 @@ def plan_arm(
     options = options or Options()
     grid = _grid(the_lab, the_arm, the_engine, options)
     wanted = tuple(asked for asked in grid if _is_in(asked, the_lab, the_arm, workloads, concurrencies))
+    written = {asked.cell: asked.sha256 for asked in _grid(written_lab, written_arm, the_engine, options)}
+    is_trial = any(written.get(asked.cell, asked.sha256) != asked.sha256 for asked in grid)
+    is_whole = (the_lab, the_arm) == (written_lab, written_arm) and len(wanted) == len(grid)
     return ArmPlan(
         lab=the_lab,
         arm=the_arm,
         engine=the_engine,
         options=options,
-        data=Path(out) if out is not None else paths.root() / "data",
+        data=Path(out) if out is not None else paths.root() / (TRIALS if is_trial else "data"),
         cells=wanted,
-        keeps_tables=out is not None or ((the_lab, the_arm) == (written_lab, written_arm) and len(wanted) == len(grid)),
+        keeps_tables=out is not None or is_trial or is_whole,
+        is_trial=is_trial,
     )
 
 

@@ -117,13 +117,18 @@ def test_a_part_of_a_lab_does_not_replace_the_whole_tables(mini: Path) -> None:
         {"phases": {"length_s": 8, "drop_first_s": 1, "drop_last_s": 1}},
         {"simulated": {"floor_ms_per_position": 5.0, "acceptance": {"chat": [0.7], "revision": [0.8]}}},
         {"server": {"max-num-seqs": 2}},
-        {"label": "Another"},
-        {"repeats": 2},
     ],
 )
-def test_a_trial_with_other_values_does_not_replace_the_checkouts_tables(mini: Path, trial: dict[str, Any]) -> None:
-    assert not plan_arm("mini", "eagle3-k3", **trial).keeps_tables
-    assert plan_arm("mini", "eagle3-k3", **trial, out=mini / "trial").keeps_tables
+def test_a_trial_with_other_values_has_a_folder_of_its_own(mini: Path, trial: dict[str, Any]) -> None:
+    plan = plan_arm("mini", "eagle3-k3", **trial)
+    assert (plan.is_trial, plan.keeps_tables, plan.data) == (True, True, mini / ".build" / "trials")
+    assert plan_arm("mini", "eagle3-k3", **trial, out=mini / "trial").data == mini / "trial"
+
+
+@pytest.mark.parametrize("given", [{"label": "Another"}, {"repeats": 2}])
+def test_another_label_or_more_repeats_ask_for_the_same_cells(mini: Path, given: dict[str, Any]) -> None:
+    plan = plan_arm("mini", "eagle3-k3", **given)
+    assert (plan.is_trial, plan.keeps_tables, plan.data) == (False, False, mini / "data")
 
 
 def test_the_arms_own_values_given_again_are_no_trial(mini: Path) -> None:
@@ -133,13 +138,12 @@ def test_the_arms_own_values_given_again_are_no_trial(mini: Path) -> None:
     assert plan_arm("mini", "eagle3-k3", **given).keeps_tables
 
 
-def test_a_trial_leaves_the_checkouts_tables_as_they_are(mini: Path) -> None:
+def test_a_trial_leaves_the_checkouts_records_and_tables_as_they_are(mini: Path) -> None:
     run_arm("mini", "baseline")
-    tables = sorted((mini / "data" / "derived").rglob("*.csv"))
-    before = [file.read_bytes() for file in tables]
-    assert len(before) == 3
+    kept = {file: file.read_bytes() for file in sorted((mini / "data").rglob("*")) if file.is_file()}
+    assert sum(file.suffix == ".csv" for file in kept) == len(derived.KINDS)
     run_arm("mini", "baseline", phases={"length_s": 8, "drop_first_s": 1, "drop_last_s": 1})
-    assert [file.read_bytes() for file in tables] == before
+    assert {file: file.read_bytes() for file in sorted((mini / "data").rglob("*")) if file.is_file()} == kept
 
 
 @pytest.mark.parametrize(
