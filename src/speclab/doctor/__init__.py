@@ -1,7 +1,7 @@
 """Says what will fail or mislead before any weight is loaded, why, and what would do.
 
 `examine` runs pure rules over the facts of one machine (`speclab.doctor.machine.probe`). Each rule cites the public
-issue that it comes from. What cannot be known from here is said to be so.
+issue or page that it comes from, where there is one. What cannot be known from here is said to be so.
 """
 
 from __future__ import annotations

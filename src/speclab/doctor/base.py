@@ -25,7 +25,8 @@ class Diagnosis(Frozen):
     remedy: str = ""
     """What would do; empty where nothing has to be done."""
     cites: tuple[str, ...] = ()
-    """Public issues (``vllm#50488`` is vllm-project/vllm, issue or pull request 50488) or pages that it comes from."""
+    """Where it comes from: ``vllm#50488`` is issue or pull request 50488 of vllm-project/vllm, ``owner/name#1`` one of
+    another repository; else the address of a page, or a source file."""
     arm: str | None = None
     """None: every arm that was looked at."""
 

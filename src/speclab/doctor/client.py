@@ -10,7 +10,8 @@ from speclab.errors import UserError
 from speclab.model.devices import DEVICES
 from speclab.model.step import Rows, StepCost
 
-SLOW_CLIENTS = ("vllm#7935", "vllm#39963", "gpustack#2324")
+SLOW_CLIENTS = ("vllm#7935", "vllm#39963", "gpustack/gpustack#2324")
+SERVING = "https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html"
 
 
 def capacity(case: Case) -> list[Diagnosis]:
@@ -50,12 +51,12 @@ def endpoint(case: Case) -> list[Diagnosis]:
     """Find a server of which no address is known; the flags of one that is up cannot be seen from here."""
     address = case.machine.base_url
     if address is None:
-        return say("will fail", "endpoint", "no address", "give --base-url, or set SPECLAB_BASE_URL", "vllm#32927")
+        return say("will fail", "endpoint", "no address", "give --base-url, or set SPECLAB_BASE_URL", SERVING)
     try:
         shown = identity(address)
     except UserError as mistake:
-        return say("will fail", "endpoint", mistake.problem, mistake.remedy, "vllm#32927")
+        return say("will fail", "endpoint", mistake.problem, mistake.remedy, SERVING)
     found = f"what {shown} was started with: its flags cannot be seen from here"
     key = "" if case.machine.has_api_key else "; export OPENAI_API_KEY if it asks for one"
     return say("not known here", "endpoint", found, f"start it with the flags of lab.yml and of the arm{key}",
-               "vllm#24799")  # fmt: skip
+               SERVING)  # fmt: skip

@@ -77,17 +77,17 @@ def device(case: Case) -> list[Diagnosis]:
 
 def disk(case: Case) -> list[Diagnosis]:
     """Find a disk that fills up before the lab is done."""
-    cites = ("guidellm#227",)
+    hub = "https://huggingface.co/docs/huggingface_hub/package_reference/environment_variables"
     free = case.machine.disk_bytes.get("records")
     if free is None:
-        return say("not known here", "disk", "how much is free", "", *cites)
+        return say("not known here", "disk", "how much is free")
     if free < RECORDS_BYTES:
-        return say("will fail", "disk", f"{_gb(free)} free for records", f"free {_gb(RECORDS_BYTES)}", *cites)
+        return say("will fail", "disk", f"{_gb(free)} free for records", f"free {_gb(RECORDS_BYTES)}")
     absent, room = _to_download(case), case.machine.disk_bytes.get("models")
     if absent and room is not None and room < absent:
         return say("will fail", "disk", f"{_gb(room)} free for {_gb(absent)} of weights that are not here",
-                   "free some, or point HF_HOME at a larger disk", *cites)  # fmt: skip
-    return say("fine", "disk", f"{_gb(free)} free for records", "", *cites)
+                   "free some, or point HF_HOME at a larger disk", hub)  # fmt: skip
+    return say("fine", "disk", f"{_gb(free)} free for records")
 
 
 def longest_row(case: Case) -> int:

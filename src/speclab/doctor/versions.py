@@ -7,12 +7,15 @@ import re
 from speclab.doctor.base import Case, Diagnosis, say
 
 DRAFT_MODEL_GONE = ((0, 10), (0, 15))
-"""Versions, from and up to, whose engine V1 had no draft model."""
+"""Versions, from and up to, whose engine V1 had no draft model: 0.10.0 refuses what 0.9.2 took (vllm#22047), 0.13.0
+still does (vllm#31883), and vllm#24322 brings it back. No issue names the first release that has it."""
 EAGLE3_SINCE = (0, 8, 5)
 V2_DRAFTS_SINCE = (0, 32)
 """The first version seen whose runner V2 takes n-gram and draft models; those just before it were not looked at."""
 INSTALLING = "https://docs.vllm.ai/en/latest/getting_started/installation/"
 CPU_BUILD = "https://docs.vllm.ai/en/latest/getting_started/installation/cpu/"
+CPU_SAMPLER = "vllm/utils/cpu_triton_utils.py (vLLM 0.32)"
+"""Where the CPU sampler asserts that acceptance is not synthetic."""
 RUNNER = "VLLM_USE_V2_MODEL_RUNNER"
 
 
@@ -42,28 +45,23 @@ def installed(case: Case) -> list[Diagnosis]:
 
 
 def method(case: Case) -> list[Diagnosis]:
-    """Find a way of drafting that this version, or its CPU build, does not have."""
-    if case.method is None or case.arm.speculation is None:
+    """Find a way of drafting that this version does not have, or of accepting that its CPU build does not."""
+    if case.method is None:
         return []
     version, rule = case.machine.vllm, "method"
-    asked = case.arm.speculation.as_vllm()
     if version is None:
         return say("not known here", rule, f"whether vLLM has {case.method}: none is installed")
     found = f"{case.method} on vLLM {version}"
     since, until = DRAFT_MODEL_GONE
     if case.method == "draft_model" and since <= numbers(version) < until:
-        return say("will fail", rule, f"{found}, which drafts with n-gram and EAGLE only",
-                           "use vLLM 0.15 or newer", "vllm#31883", "vllm#24322")  # fmt: skip
+        return say("will fail", rule, f"{found}, which has no draft models",
+                           "use vLLM 0.15 or newer", "vllm#22047", "vllm#31883", "vllm#24322")  # fmt: skip
     if case.method == "eagle3" and numbers(version) < EAGLE3_SINCE:
         return say("will fail", rule, f"{found}, which is older than EAGLE-3", "use vLLM 0.8.5 or newer",
                            "vllm#16937")  # fmt: skip
-    if case.machine.vllm_build == "cpu":
-        if case.method in ("suffix", "ngram_gpu"):
-            return say("will fail", rule, f"{found} does not draft on a CPU", "use ngram", CPU_BUILD)
-        if asked.get("rejection_sample_method") == "synthetic" and not case.machine.synthetic_on_cpu:
-            return say("will fail", rule, "synthetic acceptance, which vLLM's CPU sampler refuses at the first "
-                               "request", "install this project where vLLM is: its plugin supplies it",
-                               "vllm#40662")  # fmt: skip
+    if case.machine.vllm_build == "cpu" and case.arm.is_forced and not case.machine.synthetic_on_cpu:
+        return say("will fail", rule, "synthetic acceptance, which vLLM's CPU sampler refuses at the first request",
+                   "install this project where vLLM is: its plugin supplies it", CPU_SAMPLER)  # fmt: skip
     return say("fine", rule, found, "", "vllm#24322" if case.method == "draft_model" else INSTALLING)
 
 
@@ -71,7 +69,8 @@ def runner(case: Case) -> list[Diagnosis]:
     """Find arms that would run on different model runners, or be refused by the one that is forced."""
     if case.method not in ("ngram", "draft_model"):
         return []
-    forced, rule, cites = case.variable(RUNNER), "model runner", ("vllm#45397", "intel-xpu-backend-for-triton#7166")
+    forced, rule = case.variable(RUNNER), "model runner"
+    cites = ("intel/intel-xpu-backend-for-triton#7166", "vllm#45397", "vllm#44443")
     remedy = f'put {RUNNER}: "0" under environment in lab.yml'
     version = case.machine.vllm
     if forced in ("0", "false", "False"):
@@ -80,7 +79,7 @@ def runner(case: Case) -> list[Diagnosis]:
         return say("fine", rule, "the CPU build runs V1 without Triton", "", *cites)
     if version is not None and numbers(version) >= V2_DRAFTS_SINCE:
         return say("fine", rule, f"vLLM {version} takes {case.method} on V2", "", *cites)
-    found = f"{RUNNER} is {forced or 'not set'}; versions before 0.32 "
+    found = f"{RUNNER} is {forced or 'not set'}; some versions before 0.32 "
     if version is None:
         return say("not known here", rule, f"{found}differ in what {case.method} runs on", remedy, *cites)
     if forced:

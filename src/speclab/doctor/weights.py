@@ -26,7 +26,7 @@ def drafter_files(case: Case) -> list[Diagnosis]:
 
 
 def _files(case: Case, rule: str, name: str) -> list[Diagnosis]:
-    cites = ("tt-inference-server#37",)
+    cites = ("tenstorrent/tt-inference-server#37",)
     files = case.machine.models.get(name)
     if files is None:
         return say("not known here", rule, f"whether {name} is here: it was not looked for", "", *cites)
@@ -51,7 +51,7 @@ def vocabulary(case: Case) -> list[Diagnosis]:
     """Find a draft model that writes other tokens than the target reads."""
     if case.method != "draft_model" or case.arm.speculation is None:
         return []
-    cites = ("vllm#5203", "vllm#7252")
+    cites = ("vllm#5203", "vllm#7252", "vllm#24322")
     name = case.arm.speculation.model or ""
     target, from_target = _vocabulary(case.machine.models.get(case.lab.target.model), target_shape(case))
     drafter, from_drafter = _vocabulary(case.machine.models.get(name), drafter_shape(case))
@@ -69,7 +69,7 @@ def eagle(case: Case) -> list[Diagnosis]:
     """Find an EAGLE-3 head that was trained on other layers, or another target, than it will be fed from."""
     if case.method != "eagle3" or case.arm.speculation is None:
         return []
-    rule, cites = "EAGLE-3 head", ("vllm#50170", "vllm#54526", "speculators#1065")
+    rule, cites = "EAGLE-3 head", ("vllm#50170", "vllm#43671")
     if case.arm.is_forced:
         return say("fine", rule, "its drafts are not looked at: acceptance is forced", "", *cites)
     head, target = (_config(case, name) for name in (case.arm.speculation.model, case.lab.target.model))

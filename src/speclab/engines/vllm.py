@@ -206,7 +206,7 @@ async def _ready(endpoint: Endpoint, server: _Server, within_s: float) -> None:
         if server.has_ended:
             raise server.failure(started=False)
         try:
-            # not /health: it says 200 with dead workers (vllm#16259)
+            # not /health: it has said 200 with dead workers (vllm#16259)
             return await endpoint.probe()
         except NotServing as failure:
             last = failure.reason

@@ -35,8 +35,9 @@ def with_baseline(cells: pd.DataFrame) -> pd.DataFrame:
     pd.DataFrame
         `cells` with ``state``, ``pair_state`` (``failed check`` if either of the two is, or if they
         were run under different ``conditions``: a flag in one of them only makes a speed-up of its own,
-        vllm-project/vllm#24799; not known in tables without that column) and `PAIRED_METRICS` of the
-        baseline under ``<metric>_baseline``, null where there is no such baseline cell.
+        as asynchronous scheduling does in vllm-project/vllm#29184; not known in tables without that
+        column) and `PAIRED_METRICS` of the baseline under ``<metric>_baseline``, null where there is no
+        such baseline cell.
 
     Raises
     ------
