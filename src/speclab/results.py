@@ -48,7 +48,7 @@ class Results:
         return table.findings(self.tables.cells, self.tables.positions, k_by_arm, self.tables.answers)
 
     def rows(self, finding: str | list[str], **where: Any) -> pd.DataFrame:
-        """Return the rows of a finding (or several) that match `where`, column by column: a value, or a list of them."""
+        """Return the rows of a finding (or more) that match `where`, column by column: a value, or a list of them."""
         rows = self.findings
         for column, wanted in {"finding": finding, **where}.items():
             rows = rows[rows[column].isin(wanted if isinstance(wanted, list | tuple) else [wanted])]

@@ -83,7 +83,16 @@ def make_cell() -> MakeCell:
         table = pd.DataFrame(list(rows), columns=list(rows[0]) if rows else None)
         if not rows:
             table = pd.DataFrame(
-                columns=["prompt_id", "event_us", "event_tokens", "start_s", "end_s", "output_tokens", "error", "warm_up"]
+                columns=[
+                    "prompt_id",
+                    "event_us",
+                    "event_tokens",
+                    "start_s",
+                    "end_s",
+                    "output_tokens",
+                    "error",
+                    "warm_up",
+                ]
             )
             table = table.astype({"start_s": float, "end_s": float, "output_tokens": float, "warm_up": bool})
         else:

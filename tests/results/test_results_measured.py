@@ -1,4 +1,4 @@
-"""The committed measurement: whole, of one machine, and what the tables and the book say of it comes from its records."""
+"""The committed measurement: whole, of one machine, and its tables are what its records give."""
 
 from __future__ import annotations
 
@@ -51,9 +51,7 @@ def test_the_records_are_those_that_the_labs_files_ask_for(records: list[CellRec
 
 
 @pytest.mark.parametrize("arm", ARMS)
-def test_the_committed_tables_are_what_the_records_give(
-    records: list[CellRecord], arm: str, tmp_path: Path
-) -> None:
+def test_the_committed_tables_are_what_the_records_give(records: list[CellRecord], arm: str, tmp_path: Path) -> None:
     asked = plan(arm, records[0].asked.device)
     derived.write(derived.of([store.read(asked.folder(cell)) for cell in asked.cells]), tmp_path, arm)
     kept = derived.folder(paths.root() / "data", LAB, f"{ENGINE}-{records[0].asked.device}")

@@ -117,9 +117,7 @@ def _run(lab: labs.Lab, arm: str) -> Page:
         template=_template("run_arm"),
         parameters=read_yaml(file),
         inputs=(paths.labs() / lab.name / "lab.yml", file),
-        outputs=tuple(
-            paths.derived() / lab.name / machine / f"{arm}.{kind}.csv" for kind in derived.KINDS
-        ),
+        outputs=tuple(paths.derived() / lab.name / machine / f"{arm}.{kind}.csv" for kind in derived.KINDS),
         command=_papermill("run_arm", name) + f" -f {paths.shown(file)}",
     )
 

@@ -109,7 +109,8 @@ def findings(
         `COLUMNS`. Numbers are floats, NaN where there is none (`to_json` writes null). A cell's repeats are averaged:
         `n` is how many, `low` and `high` are their range (two or more). For acceptance `n` is the number of drafts
         and the bounds are a 95% interval, for its trend the number of prompts; for the crossover `n` is the number of
-        concurrencies and the bounds are the measured ones beside it. Status: ``ok``; ``failed check``: no repeat passed its checks (the value is shown
+        concurrencies and the bounds are the measured ones beside it. Status: ``ok``; ``failed check``: no
+        repeat passed its checks (the value is shown
         where there is one); ``not resolved``: nothing to compute it from (no baseline beside it, a counter not
         offered).
 

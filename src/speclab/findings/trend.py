@@ -55,9 +55,9 @@ def acceptance_trend(answers: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame
 def _change(sums: pd.DataFrame, otherwise: str) -> tuple[float, float, float, int, str]:
     """Return value, low, high, n and status from a row for each prompt and concurrency."""
     weight = sums["steps"].astype(float)
-    doublings = np.log2(sums["concurrency"])
+    doublings = pd.Series(np.log2(sums["concurrency"]), index=sums.index)
     x = doublings - _mean_of_prompt(doublings, weight, sums["prompt_id"])
-    level = np.log(sums["tokens"] / sums["steps"])
+    level = pd.Series(np.log(sums["tokens"] / sums["steps"]), index=sums.index)
     y = level - _mean_of_prompt(level, weight, sums["prompt_id"])
     leverage = weight * x**2
     prompts = int((leverage.groupby(sums["prompt_id"]).sum() > 0).sum())

@@ -94,7 +94,7 @@ def read(lab_folder: Path) -> dict[str, str]:
     try:
         noted = json.loads(file.read_bytes())
         return {str(model): str(known) for model, known in noted.items()}
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (ValueError, AttributeError) as error:
         raise UserError(f"not a list of digests ({error})", "take it from git again", file=file) from None
