@@ -89,8 +89,8 @@ def run_lab(
                     tables.append(runs.tables_of(plan))  # at once: an arm that is whole outlives an interrupted sweep
     failed = sum(int((each.cells["status"] == "failed").sum()) for each in tables)
     err.print(f"{bar.ran} cells run, {bar.kept} kept, {failed} failed", highlight=False)
-    if out is None and any(plan.is_trial for plan in plans):
-        folder = paths.shown(plans[0].data)
+    trials = {paths.shown(plan.data) for plan in plans if plan.is_trial and out is None}
+    for folder in trials:
         err.print(f"not as the lab's files say, so kept apart: speclab show {lab} --data {folder}", highlight=False)
     if not all(plan.keeps_tables for plan in plans):
         remedy = "give --out to keep these and show them"

@@ -121,9 +121,8 @@ def plan_arm(
     options = options or Options()
     grid = _grid(the_lab, the_arm, the_engine, options)
     wanted = tuple(asked for asked in grid if _is_in(asked, the_lab, the_arm, workloads, concurrencies))
-    written = {asked.cell: asked.sha256 for asked in _grid(written_lab, written_arm, the_engine, options)}
-    is_trial = any(written.get(asked.cell, asked.sha256) != asked.sha256 for asked in grid)
-    is_whole = (the_lab, the_arm) == (written_lab, written_arm) and len(wanted) == len(grid)
+    as_written = (the_lab, the_arm) == (written_lab, written_arm)
+    is_trial = not as_written and _differ(grid, _grid(written_lab, written_arm, the_engine, options))
     return ArmPlan(
         lab=the_lab,
         arm=the_arm,
@@ -131,7 +130,7 @@ def plan_arm(
         options=options,
         data=Path(out) if out is not None else paths.root() / (TRIALS if is_trial else "data"),
         cells=wanted,
-        keeps_tables=out is not None or is_trial or is_whole,
+        keeps_tables=out is not None or is_trial or (as_written and len(wanted) == len(grid)),
         is_trial=is_trial,
     )
 
@@ -183,6 +182,12 @@ def _grid(lab: Lab, arm: Arm, engine: EngineName, options: Options) -> list[Aske
         for workload in arm.workloads or lab.workloads
         for concurrency in arm.concurrencies or lab.concurrencies
     ]
+
+
+def _differ(grid: Sequence[Asked], written: Sequence[Asked]) -> bool:
+    """Return whether any cell that both hold is asked for in another way."""
+    known = {asked.cell: asked.sha256 for asked in written}
+    return any(known.get(asked.cell, asked.sha256) != asked.sha256 for asked in grid)
 
 
 def _code_version(engine: EngineName) -> str:

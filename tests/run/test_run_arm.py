@@ -122,7 +122,8 @@ def test_a_part_of_a_lab_does_not_replace_the_whole_tables(mini: Path) -> None:
 def test_a_trial_with_other_values_has_a_folder_of_its_own(mini: Path, trial: dict[str, Any]) -> None:
     plan = plan_arm("mini", "eagle3-k3", **trial)
     assert (plan.is_trial, plan.keeps_tables, plan.data) == (True, True, mini / ".build" / "trials")
-    assert plan_arm("mini", "eagle3-k3", **trial, out=mini / "trial").data == mini / "trial"
+    elsewhere = plan_arm("mini", "eagle3-k3", **trial, out=mini / "trial")
+    assert (elsewhere.keeps_tables, elsewhere.data) == (True, mini / "trial")
 
 
 @pytest.mark.parametrize("given", [{"label": "Another"}, {"repeats": 2}])

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 from speclab import paths
 from speclab.errors import UserError
+from speclab.record import whole
 
 MODELS_FILE = "models.json"
 
@@ -36,12 +37,8 @@ def digest(model: str) -> str | None:
     folder = paths.root() / model
     if not folder.is_dir():
         return _hub_revision(model)
-    total = hashlib.sha256()
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        with file.open("rb") as content:
-            total.update(file.relative_to(folder).as_posix().encode() + b"\0")
-            total.update(hashlib.file_digest(content, "sha256").digest())
-    return f"sha256:{total.hexdigest()}"
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return _digest(folder, tuple((file, (seen := file.stat()).st_size, seen.st_mtime_ns) for file in files))
 
 
 def hold(lab_folder: Path, models: Iterable[str]) -> None:
@@ -59,8 +56,7 @@ def hold(lab_folder: Path, models: Iterable[str]) -> None:
     UserError
         Cells there were measured with other weights, or the file cannot be read or written.
     """
-    file = lab_folder / MODELS_FILE
-    noted = read(lab_folder)
+    file, noted = lab_folder / MODELS_FILE, read(lab_folder)
     found = {model: now for model in models if (now := digest(model)) is not None}
     for model, now in found.items():
         if noted.get(model, now) != now:
@@ -70,16 +66,9 @@ def hold(lab_folder: Path, models: Iterable[str]) -> None:
                 file=file,
                 key=model,
             )
-    if found.keys() <= noted.keys():
-        return
-    new = file.with_name(f".{file.name}.{os.getpid()}.new")
-    try:
-        lab_folder.mkdir(parents=True, exist_ok=True)
-        new.write_text(json.dumps({**noted, **found}, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-        new.replace(file)
-    except OSError as error:
-        problem = f"the models' digests could not be written ({error.strerror or error})"
-        raise UserError(problem, "free the disk or mend its permissions", file=file) from None
+    if not found.keys() <= noted.keys():
+        content = json.dumps({**noted, **found}, indent=1, sort_keys=True) + "\n"
+        whole.write(file, content, "the models' digests")
 
 
 def read(lab_folder: Path) -> dict[str, str]:
@@ -98,6 +87,17 @@ def read(lab_folder: Path) -> dict[str, str]:
         return {}
     except (ValueError, AttributeError) as error:
         raise UserError(f"not a list of digests ({error})", "take it from git again", file=file) from None
+
+
+@cache
+def _digest(folder: Path, files: tuple[tuple[Path, int, int], ...]) -> str:
+    """Return the hash of a folder's files; size and time of change say when they have to be read again."""
+    total = hashlib.sha256()
+    for file, _, _ in files:
+        with file.open("rb") as content:
+            total.update(file.relative_to(folder).as_posix().encode() + b"\0")
+            total.update(hashlib.file_digest(content, "sha256").digest())
+    return f"sha256:{total.hexdigest()}"
 
 
 def _hub_revision(model: str) -> str | None:

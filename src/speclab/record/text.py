@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from pathlib import Path
 
 import pandas as pd
@@ -12,6 +10,7 @@ from pydantic import ValidationError
 from speclab.engines.writing import Written
 from speclab.errors import UserError
 from speclab.lab import EngineName, Sampling, ServerFlag, Speculation
+from speclab.record import whole
 from speclab.record.schema import Failure, Provenance
 from speclab.validation import Frozen
 
@@ -69,19 +68,7 @@ def write(runs: Path, record: TextRecord) -> Path:
         The folder cannot be written.
     """
     file = file_of(runs, record)
-    new = file.with_name(f".{file.stem}.{os.getpid()}.new")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        new.write_text(record.model_dump_json() + "\n", encoding="utf-8")
-        new.replace(file)
-    except OSError as error:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)
-        raise UserError(
-            f"the text check could not be written ({error.strerror or error})",
-            "free the disk or mend its permissions",
-            file=file,
-        ) from None
+    whole.write(file, record.model_dump_json() + "\n", "the text check")
     return file
 
 

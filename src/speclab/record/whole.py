@@ -1,0 +1,38 @@
+"""A small file of a record's folder, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from speclab.errors import UserError
+
+
+def write(file: Path, content: str, what: str) -> None:
+    """Write a text file beside its place, then put it there; make its folder where it is missing.
+
+    Parameters
+    ----------
+    file : Path
+        Where it belongs; an older one is replaced.
+    content : str
+        The text.
+    what : str
+        What it is, for the message (``the text check``).
+
+    Raises
+    ------
+    UserError
+        The folder cannot be written.
+    """
+    new = file.with_name(f".{file.name}.{os.getpid()}.new")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        new.write_text(content, encoding="utf-8")
+        new.replace(file)
+    except OSError as error:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+        problem = f"{what} could not be written ({error.strerror or error})"
+        raise UserError(problem, "free the disk or mend its permissions", file=file) from None
