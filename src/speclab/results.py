@@ -20,6 +20,8 @@ from speclab.record import text as texts
 from speclab.record.schema import CellRecord
 from speclab.record.text import TextRecord
 
+NOTHING = "–"
+
 
 @dataclass(frozen=True)
 class Results:
@@ -96,7 +98,24 @@ class Results:
 
     def wide(self, finding: str, *, index: str = "arm", columns: str = "concurrency", **where: Any) -> pd.DataFrame:
         """Return a finding as a table in the lab's order: arms down and concurrencies across, unless told otherwise."""
+        return self._shape(self.rows(finding, **where), index, columns)
+
+    def written(
+        self,
+        finding: str | list[str],
+        *,
+        index: str = "arm",
+        columns: str = "concurrency",
+        form: str = "{:.2f}",
+        **where: Any,
+    ) -> pd.DataFrame:
+        """Return what `wide` does as text: a dash where there is no value, a ``!`` behind one that failed a check."""
         rows = self.rows(finding, **where)
+        text = [marked(value, status, form) for value, status in zip(rows["value"], rows["status"], strict=True)]
+        shape = self._shape(rows.assign(value=pd.Series(text, index=rows.index, dtype=object)), index, columns)
+        return shape.fillna(NOTHING)
+
+    def _shape(self, rows: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:
         shape = rows.pivot(index=index, columns=columns, values="value")
         shape = shape.reindex(index=self._in_order(shape.index), columns=self._in_order(shape.columns))
         shape.columns = [f"{label:g}" if isinstance(label, float) else str(label) for label in shape.columns]
@@ -105,6 +124,11 @@ class Results:
     def _in_order(self, labels: pd.Index) -> list[Any]:
         order: dict[Any, tuple[Any, ...]] = {"arm": self.lab.arms, "workload": self.lab.workloads}
         return [label for label in order.get(labels.name, sorted(labels)) if label in labels]
+
+
+def marked(value: float, status: str, form: str = "{:.2f}") -> str:
+    """Return a value as text: a dash where there is none, a ``!`` behind one that failed a check."""
+    return NOTHING if pd.isna(value) else form.format(value) + ("" if status == "ok" else "!")
 
 
 def of(lab: str, engine: str | None = None, *, data: Path | None = None) -> Results:

@@ -8,7 +8,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from speclab import figures, lab, results
-from speclab.figures.style import ARMS, style_of
+from speclab.figures.panels import spread
+from speclab.figures.style import ARMS, GREY, style_of
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +51,19 @@ def test_the_speed_up_has_a_line_for_each_arm_and_the_crossings_of_the_findings(
     rings = sorted(float(line.get_xdata()[0]) for line in chat.lines if line.get_color() == "white")
     crossings = found.findings.query("finding == 'crossover' and workload == 'chat' and status == 'ok'")
     assert rings == pytest.approx(sorted(crossings["value"]))
+
+
+def test_labels_keep_their_places_where_they_have_room_and_never_lie_on_each_other() -> None:
+    assert spread([1.0, 5.0, 5.5, 6.0], gap=1.0) == [1.0, 5.0, 6.0, 7.0]
+
+
+def test_what_failed_a_check_is_grey_and_the_figure_says_so() -> None:
+    measured = results.of("cpu-smollm2", "vllm")
+    figure = figures.speed_up(measured.findings)
+    grey = sum(len(line.get_xdata()) for axis in figure.axes for line in axis.lines if line.get_color() == GREY)
+    assert 0 < grey == len(measured.rows("speed_up").query("status != 'ok'"))
+    assert "grey: failed a check" in figure.get_supxlabel()
+    assert "grey" not in figures.speed_up(results.of("lab09", "simulated").findings).get_supxlabel()
 
 
 def test_every_arm_of_every_lab_has_a_look_of_its_own() -> None:

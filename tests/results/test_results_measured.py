@@ -91,3 +91,23 @@ def test_told_are_the_rows_that_passed() -> None:
     assert sorted(rows["finding"]) == ["speed_up", "speed_up", "step_time", "step_time"]
     crossings = found.rows("crossover")
     assert 0 < len(found.told("crossover")) == (crossings["status"] == "ok").sum() < len(crossings)
+
+
+@pytest.mark.parametrize(
+    ("value", "status", "expected"),
+    [(1.234, "ok", "1.23"), (1.234, "failed check", "1.23!"), (float("nan"), "failed check", "–")],
+)
+def test_a_value_that_failed_a_check_is_marked_and_one_that_is_missing_is_a_dash(
+    value: float, status: str, expected: str
+) -> None:
+    assert results.marked(value, status) == expected
+
+
+def test_a_written_table_has_the_values_of_the_wide_one_and_marks_what_failed() -> None:
+    found = results.of(LAB, ENGINE)
+    wide = found.wide("speed_up", workload="chat").set_index("arm")
+    written = found.written("speed_up", workload="chat").set_index("arm")
+    failed = found.rows("speed_up", workload="chat").query("status != 'ok'")
+    assert written.shape == wide.shape
+    assert (written.map(lambda text: float(text.rstrip("!"))) - wide).abs().max().max() <= 0.005
+    assert 0 < written.map(lambda text: text.endswith("!")).to_numpy().sum() == len(failed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from html import escape
+from typing import Any
 
 import pandas as pd
 from IPython.display import HTML
@@ -14,7 +15,14 @@ from speclab import paths
 _ROW = re.compile(r"<tr>")
 
 
-def html(frame: pd.DataFrame, caption: str, *, failed: Sequence[bool] | None = None, digits: int = 4) -> str:
+def html(
+    frame: pd.DataFrame,
+    caption: str,
+    *,
+    failed: Sequence[bool] | None = None,
+    digits: int = 4,
+    is_text: bool = False,
+) -> str:
     """Return a data frame as an HTML table.
 
     Parameters
@@ -27,6 +35,8 @@ def html(frame: pd.DataFrame, caption: str, *, failed: Sequence[bool] | None = N
         One for each row: a failed row is greyed.
     digits : int
         Significant digits of floating-point numbers.
+    is_text : bool
+        Whether the cells are words and not numbers: set to the left, and broken over lines.
     """
     if frame.empty:
         return f"<p>{escape(caption)}: none.</p>"
@@ -38,7 +48,7 @@ def html(frame: pd.DataFrame, caption: str, *, failed: Sequence[bool] | None = N
     body = _ROW.sub(lambda match: '<tr class="failed">' if next(marks) else match[0], body)
     # beside the box that scrolls, and not in it, so that a phone shows all of it
     words = f'<p class="table-caption">{escape(caption)}</p>'
-    return f'{words}\n<div class="wide-table">\n{head}<tbody>{body}\n</div>'
+    return f'{words}\n<div class="wide-table{" of-text" if is_text else ""}">\n{head}<tbody>{body}\n</div>'
 
 
 def _number(value: float, digits: int) -> str:
@@ -46,9 +56,9 @@ def _number(value: float, digits: int) -> str:
     return f"{value:,.0f}" if 10 ** (digits - 1) <= abs(value) < 1e12 else f"{value:.{digits}g}"
 
 
-def show(frame: pd.DataFrame, caption: str, *, failed: Sequence[bool] | None = None, digits: int = 4) -> HTML:
+def show(frame: pd.DataFrame, caption: str, **how: Any) -> HTML:
     """Return a data frame for display in a notebook; the arguments are those of `html`."""
-    return HTML(html(frame, caption, failed=failed, digits=digits))
+    return HTML(html(frame, caption, **how))
 
 
 def keep(frame: pd.DataFrame, name: str) -> None:

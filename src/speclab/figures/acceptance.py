@@ -13,12 +13,17 @@ from speclab.figures.panels import (
     badge,
     concurrency_axis,
     failed_note,
+    failed_points,
     in_order,
     pick,
     source_of,
+    spread,
     workload_panels,
 )
 from speclab.figures.style import ARMS, WORKLOADS, style_of, styled
+
+LABEL_ROOM = 0.06
+"""Height that a line's name needs, as a share of the axis from 0 to 1."""
 
 
 @styled
@@ -48,6 +53,7 @@ def acceptance_by_position(findings: pd.DataFrame, arms: tuple[str, ...]) -> Fig
     axes = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
     for axis, arm in zip(axes, shown, strict=True):
         style = style_of(arm)
+        ends = []
         for marker, line, workload in zip(
             "os^", ("-", "--", "-."), in_order(rows["workload"], WORKLOADS), strict=False
         ):
@@ -57,14 +63,22 @@ def acceptance_by_position(findings: pd.DataFrame, arms: tuple[str, ...]) -> Fig
             axis.plot(here["position"], here["value"], color=style.colour, marker=marker, linestyle=line)
             if here["low"].notna().all():
                 axis.fill_between(here["position"], here["low"], here["high"], color=style.colour, alpha=0.15, lw=0)
+            failed_points(axis, here, marker, x="position")
+            ends.append((float(here["value"].iloc[-1]), float(here["position"].iloc[-1]), workload))
+        ends.sort()
+        room = LABEL_ROOM * len(ends)
+        for place, (value, position, workload) in zip(
+            spread([min(value, 1 - room) for value, _, _ in ends], LABEL_ROOM), ends, strict=True
+        ):
             axis.annotate(
                 WORKLOADS.get(workload, workload).lower(),
-                (here["position"].iloc[-1], here["value"].iloc[-1]),
-                xytext=(7, 0),
-                textcoords="offset points",
+                (position, value),
+                xytext=(position + 0.12, place),
+                textcoords="data",
                 va="center",
                 fontsize=9,
                 color=style.colour,
+                annotation_clip=False,
             )
         axis.set_title(style.label)
         axis.set_xticks(sorted(rows[rows["arm"] == arm]["position"].unique()))
@@ -72,5 +86,6 @@ def acceptance_by_position(findings: pd.DataFrame, arms: tuple[str, ...]) -> Fig
         axis.set_ylim(0, 1)
         axis.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes[0].set_ylabel("drafts accepted up to here")
-    badge(figure, f"one request in flight · {source_of(rows)}")
+    drawn = rows[rows["arm"].isin(shown)]
+    badge(figure, f"one request in flight · {failed_note(drawn)}{source_of(rows)}")
     return figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.figure import Figure
 
-from speclab.figures.panels import WIDE, badge, concurrency_axis, pick, source_of
+from speclab.figures.panels import WIDE, badge, concurrency_axis, failed_note, failed_points, pick, source_of
 from speclab.figures.style import BLACK, BLUE, GREY, VERMILION, styled
 from speclab.lab import BASELINE
 
@@ -29,6 +29,7 @@ def spare_compute(findings: pd.DataFrame, ridge_tokens: float | None = None, wor
     figure = Figure(figsize=(WIDE[0] * 0.72, 4.0), layout="constrained")
     axis = figure.subplots()
     axis.plot(rows["concurrency"], rows["value"], color=BLACK, marker="o")
+    failed_points(axis, rows, "o")
     linear = first["value"] * rows["concurrency"] / first["concurrency"]
     axis.plot(rows["concurrency"], linear, color=GREY, linestyle=":", linewidth=1.2)
     concurrency_axis(axis, rows["concurrency"])
@@ -50,7 +51,7 @@ def spare_compute(findings: pd.DataFrame, ridge_tokens: float | None = None, wor
             (ridge_tokens, first["value"]),
             xytext=(-5, 2), textcoords="offset points", rotation=90, ha="right", fontsize=9, color=VERMILION,
         )  # fmt: skip
-    badge(figure, source_of(rows))
+    badge(figure, f"{failed_note(rows)}{source_of(rows)}")
     return figure
 
 
@@ -79,7 +80,8 @@ def occupancy(findings: pd.DataFrame, published: pd.DataFrame, workload: str = "
             rows["concurrency"], rows["value"] / rows["concurrency"],
             color=colour, marker=marker, linestyle=line, label=label,
         )  # fmt: skip
-    sources = [source_of(findings)]
+        failed_points(axis, rows.assign(value=rows["value"] / rows["concurrency"]), marker)
+    sources = [failed_note(pick(findings, "occupancy", arm=BASELINE, workload=workload)) + source_of(findings)]
     if len(published):
         axis.plot(
             published["concurrency"], published["value"] / published["concurrency"],

@@ -8,11 +8,14 @@ from matplotlib.figure import Figure
 from speclab.figures.panels import (
     WIDE,
     badge,
+    colour_of,
     concurrency_axis,
+    failed_note,
+    failed_points,
     in_order,
     pick,
+    row_of,
     source_of,
-    value_of,
     workload_panels,
 )
 from speclab.figures.style import ARMS, BLACK, WORKLOADS, style_of, styled
@@ -25,13 +28,13 @@ def step_anatomy(findings: pd.DataFrame, workload: str = "chat") -> Figure:
     lowest = findings["concurrency"].min()
     here = findings[(findings["workload"] == workload) & (findings["concurrency"] == lowest)]
     arms = in_order(pick(here, "step_time")["arm"], ARMS)[::-1]
-    base_ms = value_of(here, "step_time", arm=BASELINE)
+    base = row_of(here, "step_time", arm=BASELINE)
+    base_ms = base["value"]
     figure = Figure(figsize=(WIDE[0], 0.9 + 0.5 * len(arms)), layout="constrained")
     step_axis, token_axis = figure.subplots(1, 2, sharey=True)
     for height, arm in enumerate(arms):
-        step_ms = value_of(here, "step_time", arm=arm)
-        token_ms = value_of(here, "ms_per_accepted_token", arm=arm)
-        colour = style_of(arm).colour
+        step, token = row_of(here, "step_time", arm=arm), row_of(here, "ms_per_accepted_token", arm=arm)
+        step_ms, token_ms, colour = step["value"], token["value"], colour_of(arm, step, token)
         step_axis.barh(height, base_ms, color="#D9D9D9", height=0.6)
         step_axis.barh(height, step_ms - base_ms, left=base_ms, color=colour, height=0.6)
         token_axis.barh(height, token_ms, color=colour, height=0.6)
@@ -48,7 +51,8 @@ def step_anatomy(findings: pd.DataFrame, workload: str = "chat") -> Figure:
     for axis in (step_axis, token_axis):
         axis.grid(axis="y", visible=False)
         axis.margins(x=0.12)
-    badge(figure, f"{WORKLOADS.get(workload, workload).lower()}, {lowest:g} in flight · {source_of(findings)}")
+    note = failed_note(pick(here, "step_time"))
+    badge(figure, f"{WORKLOADS.get(workload, workload).lower()}, {lowest:g} in flight · {note}{source_of(findings)}")
     return figure
 
 
@@ -64,6 +68,7 @@ def break_even(findings: pd.DataFrame, arms: tuple[str, ...]) -> Figure:
             need = needed[(needed["workload"] == workload) & (needed["arm"] == arm)].sort_values("concurrency")
             gets = got[(got["workload"] == workload) & (got["arm"] == arm)].sort_values("concurrency")
             axis.plot(need["concurrency"], need["value"], **style.as_line())
+            failed_points(axis, need, style.marker)
             axis.plot(gets["concurrency"], gets["value"], color=style.colour, linewidth=1.2, alpha=0.6)
             if index == 0:
                 axis.annotate(
@@ -85,7 +90,7 @@ def break_even(findings: pd.DataFrame, arms: tuple[str, ...]) -> Figure:
             "needs", (line["concurrency"].iloc[-1], line["value"].iloc[-1]), xytext=(7, 0), textcoords="offset points",
             va="center", fontsize=8.5, color=style_of(arm).colour, annotation_clip=False,
         )  # fmt: skip
-    badge(figure, f"the arm pays while it gets more than it needs · {source_of(needed)}")
+    badge(figure, f"the arm pays while it gets more than it needs · {failed_note(needed)}{source_of(needed)}")
     return figure
 
 
@@ -98,11 +103,12 @@ def ngram_cost_and_return(findings: pd.DataFrame, arm: str = "ngram-k8") -> Figu
     figure = Figure(figsize=(WIDE[0], 0.9 + 0.5 * len(workloads)), layout="constrained")
     cost_axis, return_axis = figure.subplots(1, 2, sharey=True)
     for height, workload in enumerate(workloads[::-1]):
-        extra_ms = value_of(here, "drafting_time", arm=arm, workload=workload)
-        gets = value_of(here, "tokens_per_step", arm=arm, workload=workload)
-        needs = value_of(here, "break_even_length", arm=arm, workload=workload)
-        cost_axis.barh(height, extra_ms, color=style.colour, height=0.6)
-        return_axis.barh(height, gets, color=style.colour, height=0.6)
+        extra = row_of(here, "drafting_time", arm=arm, workload=workload)
+        returned = row_of(here, "tokens_per_step", arm=arm, workload=workload)
+        extra_ms, gets = extra["value"], returned["value"]
+        needs = row_of(here, "break_even_length", arm=arm, workload=workload)["value"]
+        cost_axis.barh(height, extra_ms, color=colour_of(arm, extra), height=0.6)
+        return_axis.barh(height, gets, color=colour_of(arm, returned), height=0.6)
         return_axis.plot([needs, needs], [height - 0.4, height + 0.4], color=BLACK, linewidth=1.6)
         for axis, value in ((cost_axis, extra_ms), (return_axis, max(gets, needs))):
             text = f"{extra_ms:.2f}" if axis is cost_axis else f"{gets:.2f}"
@@ -116,5 +122,6 @@ def ngram_cost_and_return(findings: pd.DataFrame, arm: str = "ngram-k8") -> Figu
         axis.grid(axis="y", visible=False)
         axis.margins(x=0.14)
         axis.set_xlim(left=0)
-    badge(figure, f"{style.label}, {here['concurrency'].min():g} in flight · {source_of(here)}")
+    note = failed_note(pick(here, "drafting_time", arm=arm))
+    badge(figure, f"{style.label}, {here['concurrency'].min():g} in flight · {note}{source_of(here)}")
     return figure

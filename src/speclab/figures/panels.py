@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from speclab.figures.style import GREY, WORKLOADS, style_of
@@ -26,8 +27,8 @@ def pick(findings: pd.DataFrame, finding: str, **where: Any) -> pd.DataFrame:
     return rows
 
 
-def value_of(findings: pd.DataFrame, finding: str, **where: Any) -> float:
-    """Return the one value of a finding at one place.
+def row_of(findings: pd.DataFrame, finding: str, **where: Any) -> pd.Series:
+    """Return the one row of a finding at one place that has a value.
 
     Raises
     ------
@@ -37,7 +38,18 @@ def value_of(findings: pd.DataFrame, finding: str, **where: Any) -> float:
     rows = pick(findings, finding, **where)
     if len(rows) != 1:
         raise LookupError(f"{len(rows)} values of {finding} at {where}, 1 wanted")
-    return float(rows["value"].iloc[0])
+    return rows.iloc[0]
+
+
+def colour_of(arm: str, *rows: pd.Series) -> str:
+    """Return an arm's colour; grey where one of the rows that are drawn failed a check."""
+    return style_of(arm).colour if all(row["status"] == OK for row in rows) else GREY
+
+
+def failed_points(axis: Axes, rows: pd.DataFrame, marker: str, x: str = "concurrency", y: str = "value") -> None:
+    """Draw in grey, over what is there, the points of rows that failed a check."""
+    bad = rows[rows["status"] != OK]
+    axis.plot(bad[x], bad[y], linestyle="none", marker=marker, color=GREY, zorder=3)
 
 
 def in_order(names: Iterable[str], order: Iterable[str]) -> list[str]:
@@ -77,8 +89,7 @@ def arm_lines(axis: Axes, rows: pd.DataFrame, arms: Sequence[str]) -> list[tuple
             continue
         style = style_of(arm)
         axis.plot(line["concurrency"], line["value"], **style.as_line())
-        bad = line[line["status"] != OK]
-        axis.plot(bad["concurrency"], bad["value"], linestyle="none", marker=style.marker, color=GREY, zorder=3)
+        failed_points(axis, line, style.marker)
         known = line[line["low"].notna()]
         if len(known):
             axis.vlines(known["concurrency"], known["low"], known["high"], color=style.colour, linewidth=1.2, alpha=0.7)
@@ -100,9 +111,7 @@ def label_starts(axis: Axes, starts: Sequence[tuple[str, float, float]], gap_poi
     bottom, top = axis.get_ylim()
     ordered = sorted(starts, key=lambda start: start[2])
     wanted = [(value - bottom) / (top - bottom) * height_points for _, _, value in ordered]
-    placed: list[float] = []
-    for want in wanted:
-        placed.append(max(want, placed[-1] + gap_points) if placed else want)
+    placed = spread(wanted, gap_points)
     for (arm, x, value), at, want in zip(ordered, placed, wanted, strict=True):
         axis.annotate(
             style_of(arm).label,
@@ -113,7 +122,16 @@ def label_starts(axis: Axes, starts: Sequence[tuple[str, float, float]], gap_poi
             color=style_of(arm).colour,
             fontsize=9.5,
             annotation_clip=False,
+            path_effects=[withStroke(linewidth=2.5, foreground="white")],
         )
+
+
+def spread(wanted: Sequence[float], gap: float) -> list[float]:
+    """Return rising places for labels: as wanted, but each at least `gap` above the one before it."""
+    placed: list[float] = []
+    for want in wanted:
+        placed.append(max(want, placed[-1] + gap) if placed else want)
+    return placed
 
 
 def badge(figure: Figure, source: str) -> None:
@@ -122,8 +140,8 @@ def badge(figure: Figure, source: str) -> None:
 
 
 def failed_note(rows: pd.DataFrame) -> str:
-    """Return what a grey point of `arm_lines` means, to be read before the source; empty where there is none."""
-    return "grey points: failed a check · " if (rows["status"] != OK).any() else ""
+    """Return what grey means in a figure of these rows, to be read before the source; empty where none is."""
+    return "grey: failed a check · " if (rows["status"] != OK).any() else ""
 
 
 def source_of(findings: pd.DataFrame) -> str:

@@ -9,8 +9,10 @@ from speclab.figures.panels import (
     WIDE,
     arm_lines,
     badge,
+    colour_of,
     concurrency_axis,
     failed_note,
+    failed_points,
     in_order,
     label_starts,
     pick,
@@ -55,11 +57,11 @@ def arms_at_one(findings: pd.DataFrame) -> Figure:
     heights = dict(zip(arms, range(len(arms) - 1, -1, -1), strict=True))
     for arm in arms:
         style = style_of(arm)
-        here = rows[rows["arm"] == arm].set_index("workload")["value"]
-        axis.plot([here.min(), here.max()], [heights[arm]] * 2, color=style.colour, linewidth=1.2)
-        for offset, workload in enumerate(workloads):
-            if workload in here.index:
-                axis.plot(here[workload], heights[arm], "os^"[offset % 3], color=style.colour, markersize=7)
+        here = rows[rows["arm"] == arm]
+        axis.plot([here["value"].min(), here["value"].max()], [heights[arm]] * 2, color=style.colour, linewidth=1.2)
+        for _, row in here.iterrows():
+            marker = "os^"[workloads.index(row["workload"]) % 3]
+            axis.plot(row["value"], heights[arm], marker, color=colour_of(arm, row), markersize=7)
     for offset, workload in enumerate(workloads):
         axis.plot([], [], "os^"[offset % 3], color=GREY, label=WORKLOADS.get(workload, workload))
     axis.axvline(1.0, color="black", linewidth=1.0)
@@ -67,7 +69,7 @@ def arms_at_one(findings: pd.DataFrame) -> Figure:
     axis.grid(axis="y", visible=False)
     axis.set_xlabel("speed-up over the baseline, one request in flight")
     axis.legend(loc="lower right", fontsize=9)
-    badge(figure, source_of(rows))
+    badge(figure, f"{failed_note(rows)}{source_of(rows)}")
     return figure
 
 
@@ -79,13 +81,16 @@ def trade_off(findings: pd.DataFrame, named: tuple[str, ...], workload: str = "c
     """
     system = pick(findings, "system_throughput", workload=workload)
     user = pick(findings, "user_throughput", workload=workload)
-    points = system.merge(user, on=["arm", "concurrency"], suffixes=("_system", "_user"))
+    points = system.merge(
+        user[["arm", "concurrency", "value"]], on=["arm", "concurrency"], suffixes=("_system", "_user")
+    )
     figure = Figure(figsize=(WIDE[0] * 0.78, 4.6), layout="constrained")
     axis = figure.subplots()
     for arm in in_order(points["arm"], ARMS):
         here = points[points["arm"] == arm].sort_values("concurrency")
         style = style_of(arm)
         axis.plot(here["value_user"], here["value_system"], label=style.label, **style.as_line())
+        failed_points(axis, here, style.marker, x="value_user", y="value_system")
         for row in here.tail(3).itertuples():
             if arm in named:
                 axis.annotate(
@@ -100,5 +105,5 @@ def trade_off(findings: pd.DataFrame, named: tuple[str, ...], workload: str = "c
     axis.set_ylabel("system throughput, tok/s")
     axis.set_ylim(bottom=0)
     axis.legend(fontsize=9)
-    badge(figure, f"numbers at points: requests in flight · {source_of(system)}")
+    badge(figure, f"numbers at points: requests in flight · {failed_note(points)}{source_of(system)}")
     return figure
