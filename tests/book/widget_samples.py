@@ -97,6 +97,39 @@ RECORDING: dict[str, Any] = {
     "first": {"variant": "gamma-3", "step": 1},
 }
 
+# Made up: on chat, MTP on an A100 is cheaper and slower than on an H100; voice has one point without a value.
+CONFIGURATIONS: dict[str, Any] = {
+    "metrics": [
+        {"key": "goodput", "label": "Goodput", "unit": "req/s", "better": "higher"},
+        {"key": "cost", "label": "Cost", "unit": "$", "better": "lower"},
+        {"key": "wait", "label": "Wait p99", "unit": "s", "better": "lower"},
+    ],
+    "workloads": [{"key": "chat", "label": "Chat"}, {"key": "voice", "label": "Voice"}],
+    "devices": [{"key": "h100", "label": "H100"}, {"key": "a100", "label": "A100"}],
+    "levers": [
+        {"key": "baseline", "label": "baseline", "colour": "#000000"},
+        {"key": "mtp", "label": "MTP head", "colour": "#0072B2"},
+    ],
+    "filters": [
+        {"key": "any", "label": "any"},
+        {"key": "1x", "label": "the SLOs"},
+        {"key": "0.5x", "label": "half the SLOs"},
+    ],
+    "needed": 0.9,
+    "points": [
+        {"workload": workload, "device": device, "lever": lever, "values": values, "attainment": attainment}
+        for workload, device, lever, values, attainment in (
+            ("chat", "h100", "baseline", {"goodput": 4, "cost": 8, "wait": 0.4}, {"1x": 0.95, "0.5x": 0.5}),
+            ("chat", "h100", "mtp", {"goodput": 9, "cost": 6, "wait": 0.3}, {"1x": 0.99, "0.5x": 0.92}),
+            ("chat", "a100", "baseline", {"goodput": 2, "cost": 5, "wait": 0.9}, {"1x": 0.90, "0.5x": 0.1}),
+            ("chat", "a100", "mtp", {"goodput": 3, "cost": 4, "wait": 0.8}, {"1x": 0.89, "0.5x": 0.2}),
+            ("voice", "h100", "baseline", {"goodput": 1, "cost": 9, "wait": 0.2}, {"1x": 0.91, "0.5x": 0.3}),
+            ("voice", "h100", "mtp", {"goodput": None, "cost": None, "wait": 0.1}, {"1x": 0.99, "0.5x": 0.9}),
+        )
+    ],
+    "first": {"x": "cost", "y": "goodput", "workload": "chat", "devices": ["h100", "a100"], "filter": "any"},
+}
+
 
 def write_page(file: Path, *pieces: str) -> Path:
     """Write a page that holds some widgets and the book's own style, as a chapter does."""

@@ -78,7 +78,7 @@ const mountAnimation = (root, recording) => {
     (value) => go({ variant: Number(value), step: 0, playing: false }));
   const speeds = choice("speed", SPEEDS.map((speed) => [speed, `${speed} ×`]), state.speed, (value) => go({ speed: Number(value) }));
   const controls = make("div", { class: "widget-controls", role: "group", "aria-label": "Playback" },
-    button("reset", "⏮", "Back to the start", () => go({ step: 0, playing: false, speed: 1 })),
+    button("reset", "|◀", "Back to the start", () => go({ step: 0, playing: false, speed: 1 })),
     button("back", "◀", "One pass back", () => go({ step: state.step - 1, playing: false })),
     play,
     button("forward", "▶|", "One pass on", () => go({ step: state.step + 1, playing: false })),

@@ -144,8 +144,8 @@ const mountExplorer = (root, data) => {
     drawList(shown);
     const front = shown.front.map((point) => `${lever(point).label} on ${device(point).label}`);
     const missing = shown.missing ? ` ${shown.missing} more have no value here.` : "";
-    caption.textContent = `${shown.good.length} of ${shown.points.length} configurations pass. ` +
-      (front.length ? `No other beats in both: ${front.join("; ")}.` : "None stands on a front.") + missing;
+    caption.textContent = `${shown.good.length} of ${shown.points.length} configurations pass the filter. ` +
+      (front.length ? `On the Pareto front: ${front.join("; ")}.` : "None is on the Pareto front.") + missing;
   };
 
   root.setAttribute("role", "group");
