@@ -76,9 +76,8 @@ def test_steps_forward_and_back_and_stays_within_the_run(page: Page) -> None:
         page.click(f"[name={name}]")
         seen.append(state(page)["step"])
     assert seen == ["2", "2", "1", "0", "0"]
-    assert text(page, ".widget-rows .idle") == ["reads its prompt of 512 tokens, first token out"] + [
-        "reads its prompt of 384 tokens, first token out"
-    ]
+    idle = text(page, ".widget-rows .idle")
+    assert idle == [f"reads its prompt of {tokens} tokens, first token out" for tokens in (512, 384)]
 
 
 def test_plays_to_the_end_and_stops(page: Page) -> None:
@@ -201,4 +200,6 @@ def test_a_print_holds_no_control(page: Page) -> None:
     page.ask("Emulation.setEmulatedMedia", {"media": "print"})
     shown = "[...document.querySelectorAll('button, select, input')].filter((e) => e.checkVisibility()).length"
     assert page.value(shown) == 0
-    assert page.value("getComputedStyle(document.querySelector('.widget'), '::after').content").startswith('"Interactive')
+    assert page.value("getComputedStyle(document.querySelector('.widget'), '::after').content").startswith(
+        '"Interactive'
+    )

@@ -40,12 +40,12 @@ const written = (value, digits = 3) => {
   return text.toLocaleString("en-US", { maximumSignificantDigits: 12 });
 };
 
-const scaleOf = (values, from, to) => {
+const scaleOf = (values, from, to, apart) => {
   const [low, high] = values.length ? [Math.min(...values), Math.max(...values)] : [0, 1];
   const air = (high - low || Math.abs(high) || 1) * 0.08;
   const [start, end] = [low >= 0 ? Math.max(0, low - air) : low - air, high + air];
   const place = (value) => from + ((value - start) / (end - start)) * (to - from);
-  return { place, ticks: ticks(start, end, Math.abs(to - from) / 90) };
+  return { place, ticks: ticks(start, end, Math.abs(to - from) / apart) };
 };
 
 const shapeOf = (kind, x, y, size) => {
@@ -89,8 +89,8 @@ const mountExplorer = (root, data) => {
   const drawPlot = (shown) => {
     const width = Math.max(280, plot.clientWidth || 640);
     const height = Math.round(Math.min(440, Math.max(300, width * 0.62)));
-    const across = scaleOf(shown.points.map((point) => point.values[shown.x.key]), MARGIN.left, width - MARGIN.right);
-    const up = scaleOf(shown.points.map((point) => point.values[shown.y.key]), height - MARGIN.bottom, MARGIN.top);
+    const across = scaleOf(shown.points.map((point) => point.values[shown.x.key]), MARGIN.left, width - MARGIN.right, 90);
+    const up = scaleOf(shown.points.map((point) => point.values[shown.y.key]), height - MARGIN.bottom, MARGIN.top, 55);
     const at = (point) => [across.place(point.values[shown.x.key]), up.place(point.values[shown.y.key])];
     const text = (content, attributes) => makeSvg("text", attributes, content);
     const grid = [
@@ -103,7 +103,13 @@ const mountExplorer = (root, data) => {
       text(`${title(shown.x)} (${shown.x.better} is better)`, { class: "axis", x: (MARGIN.left + width - MARGIN.right) / 2, y: height - 8, "text-anchor": "middle" }),
       text(`${title(shown.y)} (${shown.y.better} is better)`, { class: "axis", transform: `translate(14 ${(height - MARGIN.bottom + MARGIN.top) / 2}) rotate(-90)`, "text-anchor": "middle" }),
     ];
-    const line = makeSvg("polyline", { class: "front", points: shown.front.map((point) => at(point).join(",")).join(" ") });
+    // between two points of the front lies a step: nothing was simulated on a straight line from one to the other
+    const corners = shown.front.flatMap((point, index) => {
+      const next = shown.front[index + 1];
+      const worse = (metric) => (metric.better === "higher" ? Math.min : Math.max)(point.values[metric.key], next.values[metric.key]);
+      return next ? [at(point), [across.place(worse(shown.x)), up.place(worse(shown.y))]] : [at(point)];
+    });
+    const line = makeSvg("polyline", { class: "front", points: corners.map((corner) => corner.join(",")).join(" ") });
     const marks = shown.points.map((point) => {
       const [x, y] = at(point);
       const mark = shapeOf(shape(point), x, y, 6);
