@@ -11,13 +11,15 @@ from speclab.book import matrix
 WORKLOADS = {"chat": "Chat", "voice": "Real-time voice"}
 
 
-def rows(**changes: float | None) -> pd.DataFrame:
-    """All cells of two workloads at +1%, but for those that are given as ``workload_metric=change``."""
+def rows(**changed: tuple[float | None, str, int]) -> pd.DataFrame:
+    """All cells of two workloads at +1%, but for those given as ``workload_metric=(change, verdict, size)``."""
     cells = [(workload, metric.key) for workload in WORKLOADS for metric in matrix.METRICS]
-    table = pd.DataFrame(cells, columns=["workload", "metric"]).assign(change=0.01, mark="α")
-    for name, change in changes.items():
+    table = pd.DataFrame(cells, columns=["workload", "metric"]).assign(
+        change=0.01, verdict="same", size=0, mark="$ alpha"
+    )
+    for name, cell in changed.items():
         workload, _, metric = name.partition("_")
-        table.loc[(table["workload"] == workload) & (table["metric"] == metric), "change"] = change
+        table.loc[(table["workload"] == workload) & (table["metric"] == metric), ["change", "verdict", "size"]] = cell
     return table
 
 
@@ -27,34 +29,26 @@ def cells(made: str) -> list[ElementTree.Element]:
     return list(ElementTree.fromstring(table[0]).iter("td"))
 
 
-@pytest.mark.parametrize(
-    ("change", "shown"),
-    [
-        (0.02, ""), (-0.02, ""), (0.021, "↑"), (-0.0999, "↓"), (0.10, "↑↑"), (-0.4999, "↓↓"), (0.50, "↑↑↑"),
-        (1.42, "↑↑↑"), (-0.51, "↓↓↓"),
-    ],
-)  # fmt: skip
-def test_arrows_stand_for_the_band_of_a_change(change: float, shown: str) -> None:
-    assert matrix.arrows(change) == shown
-
-
-@pytest.mark.parametrize(
-    ("change", "better", "found"),
-    [(0.27, "higher", "better"), (0.27, "lower", "worse"), (-0.51, "lower", "better"), (-0.02, "higher", "same")],
-)
-def test_a_change_is_judged_by_the_direction_of_its_metric(change: float, better: matrix.Better, found: str) -> None:
-    assert matrix.verdict(change, better) == found
-
-
 def test_a_cell_holds_verdict_arrows_percent_and_marks() -> None:
-    first = cells(matrix.html(rows(chat_goodput_per_gpu=0.2695), "MTP", WORKLOADS))[0]
-    assert "".join(first.itertext()).split() == ["✓", "↑↑", "+27%", "α"]
+    first = cells(matrix.html(rows(chat_goodput_per_gpu=(0.2695, "better", 2)), "MTP", WORKLOADS))[0]
+    assert "".join(first.itertext()).split() == ["✓", "↑↑", "+27%", "$α"]
     assert first.get("class") == "better"
     assert first.find("span").get("aria-label") == "better"  # type: ignore[union-attr]
 
 
+def test_what_falls_points_down_and_what_stays_has_no_sign() -> None:
+    found = cells(matrix.html(rows(chat_tpot_p99_s=(-0.51, "better", 3)), "MTP", WORKLOADS))
+    assert "".join(found[4].itertext()).split() == ["✓", "↓↓↓", "-51%", "$α"]
+    assert "".join(found[0].itertext()).split() == ["+1%", "$α"]
+
+
 def test_a_metric_that_is_better_here_and_worse_there_stands_out() -> None:
-    made = matrix.html(rows(chat_itl_p99_s=-0.43, voice_itl_p99_s=0.06, chat_j_per_tok=-0.2), "MTP", WORKLOADS)
+    changed = {
+        "chat_itl_p99_s": (-0.43, "better", 2),
+        "voice_itl_p99_s": (0.06, "worse", 1),
+        "chat_j_per_tok": (-0.2, "better", 2),
+    }
+    made = matrix.html(rows(**changed), "MTP", WORKLOADS)
     assert [cell.get("class") for cell in cells(made) if "flips" in str(cell.get("class"))] == [
         "better flips",
         "worse flips",
@@ -62,7 +56,7 @@ def test_a_metric_that_is_better_here_and_worse_there_stands_out() -> None:
 
 
 def test_no_value_is_a_dash() -> None:
-    found = cells(matrix.html(rows(voice_usd_per_mtok=None), "MTP", WORKLOADS))
+    found = cells(matrix.html(rows(voice_usd_per_mtok=(None, "same", 0)), "MTP", WORKLOADS))
     assert ["".join(cell.itertext()) for cell in found].count("–") == 1
 
 

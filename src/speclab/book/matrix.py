@@ -1,25 +1,16 @@
-"""The matrix of levers: what each changes, workload by workload, as a table that colour only repeats.
-
-Bands and marks are those of the public site *inference-tradeoffs-explained*: within 2% is "same", then one arrow to
-10%, two to 50%, three beyond.
-"""
+"""The matrix of levers: what each changes, workload by workload, as a table whose colour only repeats its signs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Literal
+from typing import Any
 
 import pandas as pd
 from IPython.display import HTML
 
-SAME = 0.02
-BANDS = (0.10, 0.50)
-"""Where a second and a third arrow begin, as relative changes."""
-
-Better = Literal["higher", "lower"]
-Verdict = Literal["better", "worse", "same"]
+from speclab.findings.pareto import Better
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,27 +34,14 @@ METRICS = (
 """Capacity and what it costs first, then latency at the reference load."""
 
 
-def verdict(change: float, better: Better) -> Verdict:
-    """Return whether a relative change is for the better, beyond `SAME`."""
-    if abs(change) <= SAME:
-        return "same"
-    return "better" if (change > 0) == (better == "higher") else "worse"
-
-
-def arrows(change: float) -> str:
-    """Return none to three arrows: the direction of a relative change and the band of its size."""
-    if abs(change) <= SAME:
-        return ""
-    return ("↑" if change > 0 else "↓") * (1 + sum(abs(change) >= band for band in BANDS))
-
-
 def html(rows: pd.DataFrame, caption: str, workloads: Mapping[str, str]) -> str:
     """Return one lever on one device as an HTML table: a row a workload, a column a metric.
 
     Parameters
     ----------
     rows : pd.DataFrame
-        ``workload, metric, change, mark``: `change` relative to the baseline (null: there is none), `mark` its caveats.
+        ``workload, metric, change, verdict, size, mark`` as in `speclab.model.chapter10.sweep`: `change` relative to
+        the baseline (null: there is none), whether it is for the better, its size band (arrows), its caveats.
     caption : str
         What the reader sees; lever, device and where the numbers come from.
     workloads : mapping
@@ -74,18 +52,19 @@ def html(rows: pd.DataFrame, caption: str, workloads: Mapping[str, str]) -> str:
     LookupError
         A cell occurs twice, or not at all.
     """
-    cells = rows.set_index(["workload", "metric"])[["change", "mark"]]
-    wanted = pd.MultiIndex.from_product([workloads, [metric.key for metric in METRICS]])
-    if not cells.index.is_unique or not wanted.isin(cells.index).all():
+    cells = {(row["workload"], row["metric"]): row for row in rows.to_dict("records")}
+    wanted = {(workload, metric.key) for workload in workloads for metric in METRICS}
+    if len(cells) != len(rows) or not wanted <= set(cells):
         raise LookupError(f"not one row for each of {len(workloads)} workloads and {len(METRICS)} metrics")
-    flips = {metric.key for metric in METRICS if _flips(cells.xs(metric.key, level="metric")["change"], metric.better)}
-    head = "".join(f'<th scope="col">{escape(metric.label)}</th>' for metric in METRICS)
-    body = "\n".join(
-        f'<tr><th scope="row">{escape(name)}</th>'
-        + "".join(_cell(*cells.loc[(key, metric.key)], metric, flips=metric.key in flips) for metric in METRICS)
-        + "</tr>"
+    lines = [
+        f'<th scope="row">{escape(name)}</th>'
+        + "".join(
+            _cell(cells[key, metric.key], _flips([cells[each, metric.key] for each in workloads])) for metric in METRICS
+        )
         for key, name in workloads.items()
-    )
+    ]
+    head = "".join(f'<th scope="col">{escape(metric.label)}</th>' for metric in METRICS)
+    body = "\n".join(f"<tr>{line}</tr>" for line in lines)
     return (
         f'<p class="table-caption">{caption}</p>\n<div class="wide-table">\n<table class="dataframe matrix">\n'
         f'<thead><tr><th scope="col">workload</th>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n</div>'
@@ -97,20 +76,21 @@ def show(rows: pd.DataFrame, caption: str, workloads: Mapping[str, str]) -> HTML
     return HTML(html(rows, escape(caption), workloads))
 
 
-def _flips(changes: pd.Series, better: Better) -> bool:
+def _flips(row: Sequence[Mapping[Hashable, Any]]) -> bool:
     """Return whether a metric gets better on one workload and worse on another."""
-    return {"better", "worse"} <= {verdict(change, better) for change in changes.dropna()}
+    return {"better", "worse"} <= {cell["verdict"] for cell in row}
 
 
-def _cell(change: float, mark: str | None, metric: Metric, *, flips: bool) -> str:
+def _cell(cell: Mapping[Hashable, Any], flips: bool) -> str:
+    change, verdict = cell["change"], cell["verdict"]
     if pd.isna(change):
         return "<td>–</td>"
-    found = verdict(change, metric.better)
-    sign = {"better": "✓", "worse": "✗"}.get(found)
+    sign = {"better": "✓", "worse": "✗"}.get(verdict)
+    marks = str(cell["mark"]).replace("alpha", "α").replace(" ", "")
     shown = [
-        f'<span role="img" aria-label="{found}">{sign}</span>' if sign else "",
-        f'<span class="arrows" aria-hidden="true">{arrows(change)}</span>',
+        f'<span role="img" aria-label="{verdict}">{sign}</span>' if sign else "",
+        f'<span class="arrows" aria-hidden="true">{("↑" if change > 0 else "↓") * int(cell["size"])}</span>',
         f"{change:+.0%}",
-        f'<span class="marks">{escape(mark if isinstance(mark, str) else "")}</span>',
+        f'<span class="marks">{escape(marks)}</span>',
     ]
-    return f'<td class="{found}{" flips" if flips and found != "same" else ""}">{" ".join(shown)}</td>'
+    return f'<td class="{verdict}{" flips" if flips and sign else ""}">{" ".join(shown)}</td>'

@@ -30,6 +30,16 @@ ANALYSES = (
 )
 """The analysis pages, by template and lab. The engine is the lab's own."""
 
+CHAPTER10: dict[str, dict[str, Any]] = {
+    "mechanism": {"variant": "gamma-3-alpha-0.7"},
+    "devices": {"context": 512},
+    "closed_forms": {},
+    "workloads": {},
+    "explorer": {},
+    "caveats": {},
+}
+"""The pages of the part "Why", by template in ``notebooks/chapter10/``, and the parameters of each."""
+
 # Code that has no say in what a notebook shows
 _NOT_IN_NOTEBOOKS = (
     "book/build.py",
