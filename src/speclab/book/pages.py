@@ -40,6 +40,9 @@ CHAPTER10: dict[str, dict[str, Any]] = {
 }
 """The pages of the part "Why", by template in ``notebooks/chapter10/``, and the parameters of each."""
 
+WIDGETS = ("mechanism", "explorer")
+"""Those of them that leave an interactive part, ``book/widgets/chapter10_<template>.html``."""
+
 # Code that has no say in what a notebook shows
 _NOT_IN_NOTEBOOKS = (
     "book/build.py",
@@ -98,7 +101,7 @@ def runs() -> list[Page]:
 
 def analyses() -> list[Page]:
     """Return the analysis pages, in the order of the chapters they belong to."""
-    return [_analysis(*row) for row in ANALYSES]
+    return [*(_analysis(*row) for row in ANALYSES), *(_chapter10(*row) for row in CHAPTER10.items())]
 
 
 def stamp(page: Page) -> str:
@@ -151,6 +154,19 @@ def _analysis(template: str, lab: str) -> Page:
         outputs=(),
         command=_papermill(template, name) + f" -p lab {lab} -p engine {engine}",
         needs_runs=True,
+    )
+
+
+def _chapter10(template: str, parameters: dict[str, Any]) -> Page:
+    name = f"analysis/chapter10/{template}"
+    given = "".join(f" -p {key} {value}" for key, value in parameters.items())
+    return Page(
+        name=name,
+        template=_template(f"chapter10/{template}"),
+        parameters=parameters,
+        inputs=tuple(sorted((paths.derived() / "chapter10").glob("*.csv"))),
+        outputs=(paths.book() / "widgets" / f"chapter10_{template}.html",) if template in WIDGETS else (),
+        command=_papermill(f"chapter10/{template}", name) + given,
     )
 
 
