@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pandas as pd
@@ -58,6 +59,16 @@ def test_a_metric_that_is_better_here_and_worse_there_stands_out() -> None:
 def test_no_value_is_a_dash() -> None:
     found = cells(matrix.html(rows(voice_usd_per_mtok=(None, "same", 0)), "MTP", WORKLOADS))
     assert ["".join(cell.itertext()) for cell in found].count("–") == 1
+
+
+def test_kept_tables_say_where_they_are_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPECLAB_ROOT", str(tmp_path))
+    matrix.keep({"MTP, k<4": rows(), "1B": rows()}, "try", WORKLOADS, "simulated (h100-sxm)")
+    kept = (tmp_path / "book" / "widgets" / "try.html").read_text(encoding="utf-8")
+    captions = re.findall(r'<p class="table-caption">(.*)</p>', kept)
+    label = '<span class="source-badge source-simulated">simulated (h100-sxm)</span>'
+    assert captions == [f"{label} MTP, k&lt;4", f"{label} 1B"]
+    assert kept.count("<table") == 2
 
 
 def test_a_cell_that_lacks_or_occurs_twice_is_refused() -> None:

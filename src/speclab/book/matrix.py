@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 from IPython.display import HTML
 
+from speclab.book import badge, widget
 from speclab.findings.pareto import Better
 
 
@@ -43,7 +44,7 @@ def html(rows: pd.DataFrame, caption: str, workloads: Mapping[str, str]) -> str:
         ``workload, metric, change, verdict, size, mark`` as in `speclab.model.chapter10.sweep`: `change` relative to
         the baseline (null: there is none), whether it is for the better, its size band (arrows), its caveats.
     caption : str
-        What the reader sees; lever, device and where the numbers come from.
+        What the reader sees, as HTML: lever, device.
     workloads : mapping
         Name in the table to name for the reader, in order.
 
@@ -74,6 +75,13 @@ def html(rows: pd.DataFrame, caption: str, workloads: Mapping[str, str]) -> str:
 def show(rows: pd.DataFrame, caption: str, workloads: Mapping[str, str]) -> HTML:
     """Return the table for display in a notebook; the arguments are those of `html`."""
     return HTML(html(rows, escape(caption), workloads))
+
+
+def keep(tables: Mapping[str, pd.DataFrame], name: str, workloads: Mapping[str, str], source: str) -> None:
+    """Write tables, each under its caption and the badge of its numbers, to ``book/widgets/<name>.html``."""
+    label = badge.html(source)
+    made = [html(rows, f"{label} {escape(caption)}", workloads) for caption, rows in tables.items()]
+    widget.write(name, "\n".join(made) + "\n")
 
 
 def _flips(row: Sequence[Mapping[Hashable, Any]]) -> bool:

@@ -55,9 +55,14 @@ def html(kind: Kind, data: Mapping[str, Any], *, label: str, source: str, withou
 
 def keep(kind: Kind, data: Mapping[str, Any], name: str, **words: str) -> None:
     """Write a widget to ``book/widgets/<name>.html``; the words are those of `html`."""
+    write(name, html(kind, data, **words))
+
+
+def write(name: str, piece: str) -> None:
+    """Write a piece of HTML to ``book/widgets/<name>.html``, from where a chapter takes it in."""
     into = paths.book() / "widgets"
     into.mkdir(parents=True, exist_ok=True)
-    (into / f"{name}.html").write_text(html(kind, data, **words), encoding="utf-8")
+    (into / f"{name}.html").write_text(piece, encoding="utf-8")
 
 
 def to_json(data: Any) -> str:
