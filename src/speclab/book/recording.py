@@ -41,8 +41,8 @@ def recording(variants: pd.DataFrame, first: str) -> dict[str, Any]:
         "variants": [
             {
                 "key": row["variant"],
-                "label": label(int(row["k"]), row["alpha"]),
-                "gamma": int(row["k"]),
+                "label": label(row["k"], row["alpha"]),
+                "gamma": 0 if pd.isna(row["k"]) else int(row["k"]),
                 "expected": float(row["closed_form_tokens_per_pass"]),
                 "tokens_per_pass": float(row["tokens_per_pass"]),
                 "tpot_p99_ms": float(row["tpot_p99_ms"]),
@@ -55,9 +55,9 @@ def recording(variants: pd.DataFrame, first: str) -> dict[str, Any]:
     }
 
 
-def label(k: int, alpha: float | None) -> str:
-    """Return how a reader chooses a variant."""
-    return "off" if k == 0 or alpha is None else f"{k} drafts a pass, α = {alpha:g}"
+def label(k: float | None, alpha: float | None) -> str:
+    """Return how a reader chooses a variant; both are null where nothing is drafted."""
+    return "off" if k is None or pd.isna(k) else f"{k:.0f} drafts a pass, α = {alpha:g}"
 
 
 def telling(passes: Sequence[Mapping[str, Any]]) -> int:

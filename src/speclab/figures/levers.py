@@ -24,7 +24,7 @@ LEVERS = {
 }
 """How the levers are drawn: as the lab's arms where they are the same drafter."""
 
-CHARGED = {"none": SKY, "launches": BLUE, "launches and all-reduces": BLACK}
+CHARGED = {"none": SKY, "launches": BLUE, "all-reduces": PURPLE, "both": BLACK}
 """Colours of what a draft pass is charged with."""
 
 

@@ -54,7 +54,7 @@ def replay(variants: pd.DataFrame, labels: Mapping[str, str], source: str) -> Fi
     axis.grid(axis="y", visible=False)
     keys = {"prompt": PURPLE, "drafting": ORANGE, "target's pass": BLUE}
     axis.legend(
-        handles=[Patch(color=colour, label=name) for name, colour in keys.items()], fontsize=9, loc="lower right"
+        handles=[Patch(color=colour, label=name) for name, colour in keys.items()], fontsize=9, loc="center right"
     )
     badge(figure, source)
     return figure
@@ -83,7 +83,7 @@ def roofline(table: pd.DataFrame, devices: Mapping[str, Device], source: str) ->
             axis.plot(across, up, color=GREY, linewidth=0.8, zorder=2)
             for x, y, bound in zip(across, up, rows[f"{kind}_bound"], strict=True):
                 axis.plot(x, y, marker=marker, color=BOUNDS[bound], markeredgecolor=BLACK, markersize=8, zorder=3)
-        for kind, place in (("plain", (0, -15)), ("verify", (0, 9))):
+        for kind, place in (("plain", (9, -13)), ("verify", (-8, 8))):
             for x, y, batch in zip(
                 rows[f"{kind}_flop_per_byte"], rows[f"{kind}_flop_per_s"] / 1e12, rows["batch"], strict=True
             ):
