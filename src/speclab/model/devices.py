@@ -83,9 +83,7 @@ _H100 = Device("h100-sxm", "H100 SXM", 989e12, 3.35e12, 80e9, 700, 100, 1.0, 60,
 _ALL = (
     _H100,
     _A100,
-    replace(
-        _H100, slug="h200-sxm", name="H200 SXM", peak_byte_per_s=4.8e12, memory_bytes=141e9, usd_per_hour=3.50
-    ),
+    replace(_H100, slug="h200-sxm", name="H200 SXM", peak_byte_per_s=4.8e12, memory_bytes=141e9, usd_per_hour=3.50),
     Device("b200", "B200", 2250e12, 8e12, 180e9, 1000, 140, 0.6, 45, link=NVLINK5, usd_per_hour=5.00),
     replace(_A100, slug="a100-40gb", name="A100 40 GB", peak_byte_per_s=1.555e12, memory_bytes=40e9),
 )

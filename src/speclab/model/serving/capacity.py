@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from speclab.model.serving.draws import Bursts
 from speclab.model.serving.fleet import Fleet
-from speclab.model.serving.metrics import PROMISE, attainment
+from speclab.model.serving.metrics import PROMISE, RAMP, attainment
 from speclab.model.serving.served import Served
-from speclab.model.serving.simulate import serve
-from speclab.model.serving.workload import Workload, draw
+from speclab.model.serving.simulate import NO_PROMISE, Promise, TooOftenBroken, serve
+from speclab.model.serving.workload import Requests, Workload, draw
 
 HIGHEST = 1e4
 """Rate above which no search goes, sessions/s."""
@@ -45,24 +45,39 @@ class Bench:
         self.fleet, self.workload, self.seed = fleet, workload, seed
         self._bursts: list[Bursts] = []
 
-    def run(self, rate: float, sessions: int | None = None) -> Served:
-        """Return a run at `rate` sessions/s."""
-        requests = draw(self.workload, rate, self.seed, sessions)
-        # lengths do not depend on the rate: a longer run begins as a shorter one did
-        for request in range(len(self._bursts), len(requests)):
-            self._bursts.append(self.fleet.bursts(request, int(requests.output[request]) - 1))
-        return serve(self.fleet, requests, self._bursts)
+    def run(self, rate: float, promise: Promise = NO_PROMISE) -> Served:
+        """Return a run at `rate` sessions/s; see `serve`."""
+        return self._serve(draw(self.workload, rate, self.seed), promise)
+
+    def carried(self, rate: float) -> Served | None:
+        """Return a run at `rate` sessions/s if enough of its requests keep their promises."""
+        requests = draw(self.workload, rate, self.seed)
+        count = len(requests)
+        # at most this many are judged, so that one more broken promise is one too many whatever comes
+        most = (1 - PROMISE) * (count - int(RAMP * count)) + 1
+        promise = Promise(self.workload.ttft_slo_s, self.workload.tpot_slo_s, int(RAMP * count), most)
+        try:
+            served = self._serve(requests, promise)
+        except TooOftenBroken:
+            return None
+        return served if attainment(served, self.workload) >= PROMISE else None
 
     def capacity(self, start: float) -> Capacity:
         """Return the highest rate that is carried, searched from `start` sessions/s."""
-        runs: dict[float, Served] = {}
+        runs: dict[float, Served | None] = {}
 
         def carried(rate: float) -> bool:
-            runs[rate] = self.run(rate)
-            return attainment(runs[rate], self.workload) >= PROMISE
+            runs[rate] = self.carried(rate)
+            return runs[rate] is not None
 
         rate = search(carried, start)
         return Capacity(rate, None if rate is None else runs[rate], len(runs))
+
+    def _serve(self, requests: Requests, promise: Promise) -> Served:
+        # lengths do not depend on the rate: a longer run begins as a shorter one did
+        for request in range(len(self._bursts), len(requests)):
+            self._bursts.append(self.fleet.bursts(request, int(requests.output[request]) - 1))
+        return serve(self.fleet, requests, self._bursts, promise)
 
 
 def search(carried: Callable[[float], bool], start: float) -> float | None:

@@ -72,9 +72,7 @@ def flat_bursts(seed: int, request: int, tokens: int, k: int, alpha: float) -> B
     return _capped(accepted, np.ones(len(accepted), dtype=np.bool_), tokens)
 
 
-def curve_bursts(
-    seed: int, request: int, tokens: int, marginal: Sequence[float], coverage: float = 1.0
-) -> Bursts:
+def curve_bursts(seed: int, request: int, tokens: int, marginal: Sequence[float], coverage: float = 1.0) -> Bursts:
     """Return the passes in which a request decodes `tokens` tokens, with acceptance by position.
 
     Parameters
@@ -94,9 +92,7 @@ def curve_bursts(
 
 def plain(tokens: int) -> Bursts:
     """Return the passes of a request that nothing is drafted for."""
-    return Bursts(
-        np.ones(tokens, dtype=np.int64), np.zeros(tokens, dtype=np.bool_), np.zeros(tokens, dtype=np.int64)
-    )
+    return Bursts(np.ones(tokens, dtype=np.int64), np.zeros(tokens, dtype=np.bool_), np.zeros(tokens, dtype=np.int64))
 
 
 def _capped(accepted: NDArray[np.int64], drafted: NDArray[np.bool_], tokens: int) -> Bursts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import cached_property
+from dataclasses import replace
 
 from pydantic import Field, field_validator, model_validator
 
@@ -84,18 +84,19 @@ class Speculation(Chosen):
 
 
 class Charges(Chosen):
-    """What the drafter's passes pay besides their own work; in the source they pay neither.
+    """What passes pay besides their own work. In the source the drafter's pay neither launches nor all-reduces.
 
     Attributes
     ----------
     launch_s : float
         Launches of one of the drafter's passes, s.
-    all_reduce : bool
-        Whether they pay all-reduces in tensor parallel, as the target's passes do.
+    all_reduce, target_all_reduce : bool
+        Whether the drafter's passes, and the target's, pay all-reduces in tensor parallel.
     """
 
     launch_s: float = Field(default=0.0, ge=0)
     all_reduce: bool = False
+    target_all_reduce: bool = True
 
 
 class Fleet(Chosen):
@@ -153,11 +154,13 @@ class Fleet(Chosen):
         """GPUs of all instances."""
         return self.gpus * self.instances
 
-    @cached_property
+    @property
     def cost(self) -> StepCost:
         """What a step of one instance costs."""
         drafts = self.speculation
         machine, target = together(device(self.device), self.gpus), transformer(self.target)
+        if not self.charges.target_all_reduce:
+            machine = replace(machine, link=None)
         if drafts is None:
             return StepCost(machine, target)
         return StepCost(
@@ -177,7 +180,7 @@ class Fleet(Chosen):
         slug = None if self.speculation is None else self.speculation.drafter
         return None if slug is None else transformer(slug)
 
-    @cached_property
+    @property
     def kv_room(self) -> int:
         """Tokens of KV cache that fit beside the weights of one instance."""
         return kv_capacity_tokens(together(device(self.device), self.gpus), transformer(self.target), self.drafter)

@@ -136,11 +136,8 @@ def at_load(served: Served) -> dict[str, float]:
     found = latencies(served)
     row_passes = int(served.passes.sum())
     decoded = float((served.requests.output - 1)[np.isfinite(served.finish_s)].sum())
-    drafting_s = sum(sum(each.drafting_s) + sum(each.prefill_drafting_s) for each in served.by_instance)
-    worked_s = sum(
-        sum(each.end_s) - sum(each.start_s) + sum(each.prefill_end_s) - sum(each.prefill_start_s)
-        for each in served.by_instance
-    )
+    worked_s = sum(passes.worked_s for passes in served.by_instance)
+    drafted_s = sum(passes.drafted_s for passes in served.by_instance)
     percentiles = {
         f"{name}_p{at}_s": float(np.percentile(values, at)) if len(values) else np.nan
         for name, values in (("ttft", found.ttft), ("tpot", found.tpot), ("itl", found.itl))
@@ -148,5 +145,5 @@ def at_load(served: Served) -> dict[str, float]:
     }
     return percentiles | {
         "tokens_per_pass": decoded / row_passes if row_passes else np.nan,
-        "draft_share": drafting_s / worked_s,
+        "draft_share": drafted_s / worked_s,
     }

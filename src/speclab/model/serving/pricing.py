@@ -24,7 +24,7 @@ class Price(NamedTuple):
 
 
 PassPrice = Callable[[float, float, float], tuple[float, float]]
-"""From a pass's three sums (`speclab.model.cost`) to its seconds and joules, all-reduces not included."""
+"""From a pass's three sums (`speclab.model.cost`) to its seconds and joules."""
 
 
 class Pricing:
@@ -37,61 +37,49 @@ class Pricing:
     """
 
     def __init__(self, cost: StepCost):
-        self._cost = cost
-        self._target = _pass_price(cost, cost.target)
-        self._drafter = _pass_price(cost, cost.drafter) if cost.drafter else None
-        self._reduce_target = _reduce(cost, cost.target)
-        reduces = cost.draft_all_reduce and cost.drafter is not None
-        self._reduce_drafter = _reduce(cost, cost.drafter) if reduces and cost.drafter else None
+        self._k, self._floor_s = cost.k, cost.floor_s
+        self._overhead_s, self._host_s = cost.overhead_s, cost.host_s
+        self._beyond_last = (cost.k + 1) * (cost.k + 2) / 2 - 1
+        self._target = _pass_price(cost, cost.target, reduces=True)
+        self._drafter = _draft_price(cost)
 
     def prefill(self, tokens: int, attended: float) -> Price:
         """Return the price of reading prompts of `tokens` tokens in all."""
-        cost = self._cost
         seconds, joules = self._target(tokens, attended, tokens)
-        if self._reduce_target:
-            more_s, more_j = self._reduce_target(tokens)
-            seconds, joules = seconds + more_s, joules + more_j
-        seconds += cost.overhead_s
-        drafting_s, drafting_j = self._draft(tokens, attended, tokens) if self._drafter and cost.k else (0.0, 0.0)
-        return Price(seconds + drafting_s + cost.host_s, drafting_s, joules + drafting_j)
+        drafting_s = drafting_j = 0.0
+        if self._drafter is not None:
+            drafting_s, drafting_j = self._drafter(tokens, attended, tokens)
+        return Price(seconds + self._overhead_s + drafting_s + self._host_s, drafting_s, joules + drafting_j)
 
     def decode(self, count: int, context: int, drafted: int, drafted_context: int) -> Price:
         """Return the price of one pass over rows (see `speclab.model.step.Rows`)."""
-        cost = self._cost
-        k = cost.k
+        k, drafter = self._k, self._drafter
         tokens = count + k * drafted
-        attended = context + count + k * drafted_context + drafted * ((k + 1) * (k + 2) / 2 - 1)
+        attended = context + count + k * drafted_context + drafted * self._beyond_last
         seconds, joules = self._target(tokens, attended, context + tokens)
-        if self._reduce_target:
-            more_s, more_j = self._reduce_target(tokens)
-            seconds, joules = seconds + more_s, joules + more_j
-        seconds += cost.overhead_s
-        drafting_s = drafting_j = 0.0
-        if drafted:
-            if self._drafter is None:
-                for _ in range(k):
-                    drafting_s += cost.floor_s
-            else:
-                cached = drafted_context
-                for _ in range(k):
-                    cached += drafted
-                    more_s, more_j = self._draft(drafted, cached, cached)
-                    drafting_s += more_s
-                    drafting_j += more_j
-        return Price(seconds + drafting_s + cost.host_s, drafting_s, joules + drafting_j)
-
-    def _draft(self, tokens: int, attended: float, kv_tokens: int) -> tuple[float, float]:
-        assert self._drafter is not None
-        cost = self._cost
-        seconds, joules = self._drafter(tokens, attended, kv_tokens)
-        seconds = (cost.floor_s if cost.floor_s > seconds else seconds) + cost.draft_overhead_s
-        if self._reduce_drafter:
-            more_s, more_j = self._reduce_drafter(tokens)
-            return seconds + more_s, joules + more_j
-        return seconds, joules
+        drafting_s = 0.0
+        if drafted and drafter is None:
+            for _ in range(k):
+                drafting_s += self._floor_s
+        elif drafted and drafter is not None:
+            for cached in range(drafted_context + drafted, drafted_context + k * drafted + 1, drafted):
+                more_s, more_j = drafter(drafted, cached, cached)
+                drafting_s += more_s
+                joules += more_j
+        return Price(seconds + self._overhead_s + drafting_s + self._host_s, drafting_s, joules)
 
 
-def _pass_price(cost: StepCost, shape: Transformer) -> PassPrice:
+def _draft_price(cost: StepCost) -> PassPrice | None:
+    if cost.drafter is None:
+        return None
+    return _pass_price(
+        cost, cost.drafter, reduces=cost.draft_all_reduce, floor_s=cost.floor_s, overhead_s=cost.draft_overhead_s
+    )
+
+
+def _pass_price(
+    cost: StepCost, shape: Transformer, *, reduces: bool, floor_s: float = 0.0, overhead_s: float = 0.0
+) -> PassPrice:
     device = cost.device
     flop_per_s, byte_per_s, budget_w = device.flop_per_s, device.byte_per_s, device.dynamic_power_w
     pj_per_flop, pj_per_byte = device.pj_per_flop, device.pj_per_byte
@@ -106,22 +94,22 @@ def _pass_price(cost: StepCost, shape: Transformer) -> PassPrice:
         memory_s = size / byte_per_s
         seconds = compute_s if compute_s > memory_s else memory_s
         joules = flops * pj_per_flop * 1e-12 + size * pj_per_byte * 1e-12
-        if joules <= budget_w * seconds:
-            return seconds, joules
-        timed = pass_time(device, Work(flops, size))  # held back by the power limit
-        return timed.seconds, timed.energy_j
+        if joules > budget_w * seconds:
+            timed = pass_time(device, Work(flops, size))  # held back by the power limit
+            return timed.seconds, timed.energy_j
+        return seconds, joules
 
-    return price
+    gpus, link, times = device.gpus, device.link, 2 * shape.layers
 
+    def charged(tokens: float, attended: float, kv_tokens: float) -> tuple[float, float]:
+        seconds, joules = price(tokens, attended, kv_tokens)
+        seconds = (seconds if seconds > floor_s else floor_s) + overhead_s
+        if reduces and link is not None and gpus > 1:
+            size = tokens * bytes_a_token
+            return (
+                seconds + times * link.all_reduce_s(gpus, size),
+                joules + times * link.all_reduce_j(gpus, size),
+            )
+        return seconds, joules
 
-def _reduce(cost: StepCost, shape: Transformer) -> Callable[[int], tuple[float, float]] | None:
-    gpus, link = cost.device.gpus, cost.device.link
-    if gpus == 1 or link is None:
-        return None
-    times, bytes_a_token = 2 * shape.layers, shape.width * BYTES_PER_VALUE
-
-    def price(tokens: int) -> tuple[float, float]:
-        size = tokens * bytes_a_token
-        return times * link.all_reduce_s(gpus, size), times * link.all_reduce_j(gpus, size)
-
-    return price
+    return charged if floor_s or overhead_s or (reduces and gpus > 1) else price

@@ -144,4 +144,3 @@ class CutOffRows:
         if finished:
             self._rows = [row for row in self._rows if row.left]
         return finished
-

@@ -16,34 +16,55 @@ Ints = NDArray[np.int64]
 
 @dataclass(slots=True)
 class Passes:
-    """The passes of one instance. The four lists of a decode pass are of equal length."""
+    """The passes of one instance; lists of one entry a pass.
+
+    Attributes
+    ----------
+    start_s, end_s, drafting_s : list of float
+        Start and end of each decode pass, and its part that the drafter took, s.
+    rows : list of int
+        Its rows.
+    prefill_start_s, prefill_end_s, prefill_drafting_s, prompts
+        The same of each pass that read prompts.
+    energy_j : float
+        Dynamic energy of all passes, J.
+    """
 
     start_s: list[float] = field(default_factory=list)
     end_s: list[float] = field(default_factory=list)
-    """Start and end of each decode pass, s."""
-    rows: list[int] = field(default_factory=list)
-    drafted: list[int] = field(default_factory=list)
-    """Its rows, and those of them that had a draft."""
     drafting_s: list[float] = field(default_factory=list)
-    """Its part that the drafter took, s."""
+    rows: list[int] = field(default_factory=list)
     prefill_start_s: list[float] = field(default_factory=list)
     prefill_end_s: list[float] = field(default_factory=list)
     prefill_drafting_s: list[float] = field(default_factory=list)
-    """The same of each pass that read prompts."""
+    prompts: list[int] = field(default_factory=list)
     energy_j: float = 0.0
-    """Dynamic energy of all passes, J."""
 
-    def note(self, is_prefill: bool, start_s: float, end_s: float, price: Price) -> None:
-        """Add one pass."""
+    def note_decode(self, start_s: float, end_s: float, rows: int, price: Price) -> None:
+        """Add a pass that wrote tokens."""
+        self.start_s.append(start_s)
+        self.end_s.append(end_s)
+        self.drafting_s.append(price.drafting_s)
+        self.rows.append(rows)
         self.energy_j += price.energy_j
-        if is_prefill:
-            self.prefill_start_s.append(start_s)
-            self.prefill_end_s.append(end_s)
-            self.prefill_drafting_s.append(price.drafting_s)
-        else:
-            self.start_s.append(start_s)
-            self.end_s.append(end_s)
-            self.drafting_s.append(price.drafting_s)
+
+    def note_prefill(self, start_s: float, end_s: float, prompts: int, price: Price) -> None:
+        """Add a pass that read prompts."""
+        self.prefill_start_s.append(start_s)
+        self.prefill_end_s.append(end_s)
+        self.prefill_drafting_s.append(price.drafting_s)
+        self.prompts.append(prompts)
+        self.energy_j += price.energy_j
+
+    @property
+    def worked_s(self) -> float:
+        """Time of all passes, s."""
+        return sum(self.end_s) - sum(self.start_s) + sum(self.prefill_end_s) - sum(self.prefill_start_s)
+
+    @property
+    def drafted_s(self) -> float:
+        """Their part that the drafter took, s."""
+        return sum(self.drafting_s) + sum(self.prefill_drafting_s)
 
 
 @dataclass(frozen=True, slots=True)

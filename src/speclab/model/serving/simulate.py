@@ -4,80 +4,45 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from speclab.model.serving.draws import Bursts
 from speclab.model.serving.fleet import Fleet
-from speclab.model.serving.pricing import Price, Pricing
+from speclab.model.serving.instance import NEVER, Instance
+from speclab.model.serving.pricing import Pricing
 from speclab.model.serving.rows import CutOffRows, DecodingRows, PlannedRows
-from speclab.model.serving.served import Passes, Served
+from speclab.model.serving.served import Served
 from speclab.model.serving.workload import Requests
 
-NEVER = math.inf
+
+class Promise(NamedTuple):
+    """What a run must keep; one that is sure to break it too often is given up."""
+
+    ttft_s: float
+    tpot_s: float
+    """Longest time to the first token, and for each token after it, s."""
+    unjudged: int
+    """Requests, the earliest, that are not judged; nor is what comes after the last session began."""
+    most_broken: float
+    """Judged requests that may break it."""
 
 
-class _Instance:
-    """One instance: requests that wait, prompts that are being read, rows that decode.
-
-    Whole prompts are read first come, first served, as soon as any can be admitted; decoding waits meanwhile. A request
-    is admitted with room reserved for all that it will be.
-    """
-
-    def __init__(self, fleet: Fleet, requests: Requests, rows: DecodingRows, pricing: Pricing):
-        self.rows, self.waiting = rows, deque[int]()
-        self.busy_until_s = NEVER
-        self.reading: list[int] = []
-        self.passes = Passes()
-        self._fleet, self._pricing = fleet, pricing
-        self._prompt, self._total = requests.prompt.tolist(), (requests.prompt + requests.output).tolist()
-        self._room = fleet.kv_room
-
-    @property
-    def load(self) -> int:
-        """What the router goes by: prompts that are being read are not counted, as in the source."""
-        return len(self.waiting) + self.rows.count
-
-    def release(self, request: int) -> None:
-        """Give back the room that a finished request held."""
-        self._room += self._total[request]
-
-    def start(self, now_s: float) -> None:
-        """Begin the next pass, if there is anything to do."""
-        self.reading = self._admit() if self.waiting else []
-        if self.reading:
-            price = self._prefill()
-        elif self.rows.count:
-            work = self.rows.work()
-            price = self._pricing.decode(*work)
-            self.passes.rows.append(work.count)
-            self.passes.drafted.append(work.drafted)
-        else:
-            self.busy_until_s = NEVER
-            return
-        self.busy_until_s = now_s + price.seconds
-        self.passes.note(bool(self.reading), now_s, self.busy_until_s, price)
-
-    def _admit(self) -> list[int]:
-        batch: list[int] = []
-        tokens = 0
-        places = self._fleet.max_rows - self.rows.count
-        while self.waiting and len(batch) < places:
-            request = self.waiting[0]
-            tokens += self._prompt[request]
-            if (batch and tokens > self._fleet.max_prompt_tokens) or self._total[request] > self._room:
-                break
-            self._room -= self._total[request]
-            batch.append(self.waiting.popleft())
-        return batch
-
-    def _prefill(self) -> Price:
-        prompts = [self._prompt[request] for request in self.reading]
-        return self._pricing.prefill(sum(prompts), sum(prompt * (prompt + 1) for prompt in prompts) / 2)
+NO_PROMISE = Promise(math.inf, math.inf, 0, math.inf)
 
 
-def serve(fleet: Fleet, requests: Requests, bursts: list[Bursts] | None = None) -> Served:
+class TooOftenBroken(Exception):  # noqa: N818 - an answer, not a mistake
+    """A run broke its promise more often than it may."""
+
+
+def serve(
+    fleet: Fleet,
+    requests: Requests,
+    bursts: Sequence[Bursts] | None = None,
+    promise: Promise = NO_PROMISE,
+) -> Served:
     """Return what became of each request, and every pass.
 
     Parameters
@@ -86,80 +51,108 @@ def serve(fleet: Fleet, requests: Requests, bursts: list[Bursts] | None = None) 
         What serves.
     requests : Requests
         What is asked, and when.
-    bursts : list of Bursts, optional
-        The draws of each request; made here where not given.
+    bursts : sequence of Bursts, optional
+        The draws of each request, or of more; made here where not given.
+    promise : Promise, optional
+        What is asked of the run; nothing by default.
 
-    Returns
-    -------
-    Served
+    Raises
+    ------
+    TooOftenBroken
+        The promise is sure to be broken more often than it may be; the run stopped there.
     """
-    decoded = (requests.output - 1).tolist()
     if bursts is None:
-        bursts = [fleet.bursts(request, tokens) for request, tokens in enumerate(decoded)]
-    pricing = Pricing(fleet.cost)
-    most = sum(len(each.kept) for each in bursts)
-    cut_off = None if fleet.speculation is None else fleet.speculation.below_rows
-    instances = [
-        _Instance(
-            fleet,
-            requests,
-            PlannedRows(most, fleet.speculation is not None) if cut_off is None else CutOffRows(cut_off),
-            pricing,
-        )
-        for _ in range(fleet.instances)
-    ]
-    total, prompt = (requests.prompt + requests.output).tolist(), requests.prompt.tolist()
-    think, turns = requests.think_s.tolist(), requests.turns
-    count = len(requests)
-    arrival, first, finish = [math.nan] * count, [math.nan] * count, [math.nan] * count
-    first_pass, passes_of, where = [0] * count, [0] * count, [-1] * count
-    coming = [(at, request) for request, at in enumerate(requests.arrival_s.tolist()) if at == at]
-    heapq.heapify(coming)
+        bursts = [fleet.bursts(request, output - 1) for request, output in enumerate(requests.output.tolist())]
+    return _Run(fleet, requests, bursts, promise).whole()
 
-    def finished(request: int, at: float) -> None:
-        finish[request] = at
-        instances[where[request]].release(request)
-        if (request + 1) % turns:
-            heapq.heappush(coming, (at + think[request + 1], request + 1))
 
-    while True:
-        at = min(instance.busy_until_s for instance in instances)
-        if coming and coming[0][0] <= at:
-            at, request = heapq.heappop(coming)
-            arrival[request] = at
-            if total[request] > fleet.kv_room:
-                continue
-            number = min(range(len(instances)), key=lambda i: (instances[i].load, i))
-            where[request] = number
-            instance = instances[number]
-            instance.waiting.append(request)
-            if instance.busy_until_s == NEVER:
-                instance.start(at)
-            continue
-        if at == NEVER:
-            break
-        instance = next(each for each in instances if each.busy_until_s == at)
-        if instance.reading:
-            for request in instance.reading:
-                first[request] = at
-                if decoded[request]:
-                    first_pass[request] = len(instance.passes.end_s)
-                    instance.rows.join(request, prompt[request], bursts[request])
-                else:
-                    finished(request, at)
-            instance.reading = []
-        else:
+class _Run:
+    """One run; each request's times are kept by its number."""
+
+    def __init__(self, fleet: Fleet, requests: Requests, bursts: Sequence[Bursts], promise: Promise):
+        self._requests, self._bursts, self._promise = requests, bursts, promise
+        self._prompt, self._decoded = requests.prompt.tolist(), (requests.output - 1).tolist()
+        self._think_s = requests.think_s.tolist()
+        self._longest, self._total = fleet.kv_room, (requests.prompt + requests.output).tolist()
+        count = len(requests)
+        self._arrival_s, self._first_s, self._finish_s = ([math.nan] * count for _ in range(3))
+        self._instance, self._first_pass, self._passes = [-1] * count, [0] * count, [0] * count
+        self._coming = [(at, request) for request, at in enumerate(requests.arrival_s.tolist()) if not math.isnan(at)]
+        heapq.heapify(self._coming)
+        self._last_session_s = max(self._coming)[0]
+        self._arrived = self._broken = 0
+        self._judged = [False] * count
+        pricing = Pricing(fleet.cost)
+        self._instances = [
+            Instance(fleet, requests, _rows(fleet, bursts[:count]), pricing) for _ in range(fleet.instances)
+        ]
+
+    def whole(self) -> Served:
+        """Run until nothing is left to do."""
+        coming, instances = self._coming, self._instances
+        while self._broken <= self._promise.most_broken:
+            instance = min(instances, key=lambda each: each.busy_until_s)
+            if coming and coming[0][0] <= instance.busy_until_s:
+                self._arrive(*heapq.heappop(coming))
+            elif instance.busy_until_s == NEVER:
+                return self._served()
+            else:
+                self._pass_done(instance, instance.busy_until_s)
+        raise TooOftenBroken
+
+    def _arrive(self, at: float, request: int) -> None:
+        self._arrival_s[request] = at
+        self._arrived += 1
+        self._judged[request] = self._arrived > self._promise.unjudged and at <= self._last_session_s
+        if self._total[request] > self._longest:  # no instance can ever hold it
+            self._broken += self._judged[request]
+            return
+        number, instance = min(enumerate(self._instances), key=lambda each: each[1].load)
+        self._instance[request] = number
+        instance.waiting.append(request)
+        if instance.busy_until_s == NEVER:
+            instance.start(at)
+
+    def _pass_done(self, instance: Instance, at: float) -> None:
+        for request in instance.reading:
+            self._first_s[request] = at
+            if self._decoded[request]:
+                self._first_pass[request] = len(instance.passes.end_s)
+                instance.rows.join(request, self._prompt[request], self._bursts[request])
+            else:
+                self._finish(instance, request, at)
+        if not instance.reading:
             for request, passes in instance.rows.done():
-                passes_of[request] = passes
-                finished(request, at)
+                self._passes[request] = passes
+                self._finish(instance, request, at)
         instance.start(at)
-    return Served(
-        requests=requests,
-        arrival_s=np.array(arrival),
-        first_s=np.array(first),
-        finish_s=np.array(finish),
-        instance=np.array(where),
-        first_pass=np.array(first_pass),
-        passes=np.array(passes_of),
-        by_instance=tuple(instance.passes for instance in instances),
-    )
+
+    def _finish(self, instance: Instance, request: int, at: float) -> None:
+        self._finish_s[request] = at
+        instance.release(request)
+        if (request + 1) % self._requests.turns:
+            heapq.heappush(self._coming, (at + self._think_s[request + 1], request + 1))
+        if self._judged[request]:
+            first_s = self._first_s[request]
+            late = first_s - self._arrival_s[request] > self._promise.ttft_s
+            slow = at - first_s > self._promise.tpot_s * self._decoded[request]
+            self._broken += late or slow
+
+    def _served(self) -> Served:
+        return Served(
+            requests=self._requests,
+            arrival_s=np.array(self._arrival_s),
+            first_s=np.array(self._first_s),
+            finish_s=np.array(self._finish_s),
+            instance=np.array(self._instance),
+            first_pass=np.array(self._first_pass),
+            passes=np.array(self._passes),
+            by_instance=tuple(instance.passes for instance in self._instances),
+        )
+
+
+def _rows(fleet: Fleet, bursts: Sequence[Bursts]) -> DecodingRows:
+    drafts = fleet.speculation
+    if drafts is not None and drafts.below_rows is not None:
+        return CutOffRows(drafts.below_rows)
+    return PlannedRows(sum(len(each.kept) for each in bursts), speculates=drafts is not None)
