@@ -13,7 +13,7 @@ EXPLORED = (
     *METRICS,
     Metric("tok_s", "output tokens, all GPUs", "tok/s", "higher"),
     Metric("ttft_p50_s", "TTFT p50", "s", "lower"),
-    Metric("tpot_p50_s", "TPOT p50", "s", "lower"),
+    Metric("tpot_p50_s", "TPOT p50", "ms", "lower", 1e3),
     Metric("tokens_per_pass", "tokens per pass", "", "higher"),
     Metric("draft_share", "share of time drafting", "", "lower"),
 )
@@ -35,6 +35,7 @@ def exploration(
     devices: Mapping[str, str],
     levers: Mapping[str, tuple[str, str]],
     needed: float,
+    first: str,
 ) -> dict[str, Any]:
     """Return a sweep's configurations, for the widget ``explorer``.
 
@@ -49,6 +50,8 @@ def exploration(
         Name in the table to name for the reader and colour, in order.
     needed : float
         Share of requests that must keep both promises for a configuration to pass a filter.
+    first : str
+        The workload that is shown first.
     """
     known = points[
         points["workload"].isin(list(workloads))
@@ -69,7 +72,7 @@ def exploration(
                 "workload": row["workload"],
                 "device": row["device"],
                 "lever": row["lever"],
-                "values": {each.key: _number(row[each.key]) for each in EXPLORED},
+                "values": {each.key: _number(row[each.key], each.factor) for each in EXPLORED},
                 "attainment": {key: _number(row[key]) for key in FILTERS},
             }
             for row in known.to_dict("records")
@@ -77,7 +80,7 @@ def exploration(
         "first": {
             "x": "tpot_p99_s",
             "y": "goodput_per_gpu",
-            "workload": next(iter(workloads)),
+            "workload": first,
             "devices": list(devices),
             "filter": "any",
         },
@@ -88,5 +91,5 @@ def _named(names: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"key": key, "label": label} for key, label in names.items()]
 
 
-def _number(value: Any) -> float | None:
-    return None if pd.isna(value) else float(value)
+def _number(value: Any, factor: float = 1.0) -> float | None:
+    return None if pd.isna(value) else factor * float(value)

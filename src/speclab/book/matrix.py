@@ -22,6 +22,8 @@ class Metric:
     label: str
     unit: str
     better: Better
+    factor: float = 1.0
+    """What a value in the tables is multiplied by for the reader's unit."""
 
 
 METRICS = (
@@ -29,8 +31,8 @@ METRICS = (
     Metric("usd_per_mtok", "cost", "$ per million tokens", "lower"),
     Metric("j_per_tok", "energy", "J per token", "lower"),
     Metric("ttft_p99_s", "TTFT p99", "s", "lower"),
-    Metric("tpot_p99_s", "TPOT p99", "s", "lower"),
-    Metric("itl_p99_s", "ITL p99", "s", "lower"),
+    Metric("tpot_p99_s", "TPOT p99", "ms", "lower", 1e3),
+    Metric("itl_p99_s", "ITL p99", "ms", "lower", 1e3),
 )
 """Capacity and what it costs first, then latency at the reference load."""
 
@@ -94,7 +96,7 @@ def _cell(cell: Mapping[Hashable, Any], flips: bool) -> str:
     if pd.isna(change):
         return "<td>–</td>"
     sign = {"better": "✓", "worse": "✗"}.get(verdict)
-    marks = str(cell["mark"]).replace("alpha", "α").replace(" ", "")
+    marks = "" if pd.isna(cell["mark"]) else cell["mark"].replace("alpha", "α").replace(" ", "")
     shown = [
         f'<span role="img" aria-label="{verdict}">{sign}</span>' if sign else "",
         f'<span class="arrows" aria-hidden="true">{("↑" if change > 0 else "↓") * int(cell["size"])}</span>',

@@ -35,7 +35,7 @@ CHAPTER10: dict[str, dict[str, Any]] = {
     "devices": {"context": 512},
     "closed_forms": {},
     "workloads": {},
-    "explorer": {},
+    "explorer": {"workload": "chat"},
     "caveats": {},
 }
 """The pages of the part "Why", by template in ``notebooks/chapter10/``, and the parameters of each."""

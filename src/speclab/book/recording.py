@@ -56,8 +56,8 @@ def recording(variants: pd.DataFrame, first: str) -> dict[str, Any]:
 
 
 def label(k: float | None, alpha: float | None) -> str:
-    """Return how a reader chooses a variant; both are null where nothing is drafted."""
-    return "off" if k is None or pd.isna(k) else f"{k:.0f} drafts a pass, α = {alpha:g}"
+    """Return how a reader chooses a variant; k is 0 or null where nothing is drafted."""
+    return "off" if pd.isna(k) or not k else f"{k:.0f} drafts a pass, α = {alpha:g}"
 
 
 def telling(passes: Sequence[Mapping[str, Any]]) -> int:

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from speclab.figures.panels import WIDE, badge, in_order
 from speclab.figures.style import ARMS, BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, ArmStyle, styled
@@ -168,10 +168,11 @@ def charged(charges: pd.DataFrame, workloads: Mapping[str, str], source: str) ->
         axis.axvline(0, color=BLACK, linewidth=1.0)
         axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+.0%}"))
         axis.set_xlabel("change of goodput per GPU")
+        axis.xaxis.set_major_locator(MaxNLocator(4))
         axis.margins(x=0.15)
         axis.grid(axis="y", visible=False)
     axes[0].set_yticks(range(len(rows_shown)), [workloads[slug] for slug in rows_shown])
     axes[0].invert_yaxis()
-    axes[0].legend(fontsize=8.5, loc="lower right")
+    axes[0].legend(fontsize=8.5, loc="upper right")
     badge(figure, source)
     return figure

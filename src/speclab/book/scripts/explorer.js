@@ -59,6 +59,8 @@ const shapeOf = (kind, x, y, size) => {
 };
 
 const mountExplorer = (root, data) => {
+  // black stands for the baseline on every page; on a dark ground it is the colour of the text
+  const ink = (colour) => (colour === "#000000" ? "var(--text)" : colour);
   let state = structuredClone(data.first);
   const lever = (point) => data.levers.find((each) => each.key === point.lever);
   const device = (point) => data.devices.find((each) => each.key === point.device);
@@ -82,7 +84,7 @@ const mountExplorer = (root, data) => {
     make("fieldset", { class: "widget-field" }, make("legend", {}, "Devices"), ...boxes));
   const plot = make("div", { class: "widget-plot" });
   const legend = make("p", { class: "widget-legend", "aria-hidden": "true" }, ...data.levers.map(({ label, colour }) =>
-    make("span", {}, make("span", { class: "swatch", style: `background:${colour}` }), label)));
+    make("span", {}, make("span", { class: "swatch", style: `background:${ink(colour)}` }), label)));
   const caption = make("p", { class: "widget-caption", role: "status", "aria-live": "polite" });
   const list = make("div", { class: "wide-table" });
 
@@ -114,8 +116,8 @@ const mountExplorer = (root, data) => {
       const [x, y] = at(point);
       const mark = shapeOf(shape(point), x, y, 6);
       const good = shown.good.includes(point);
-      mark.setAttribute("fill", good ? lever(point).colour : "none");
-      mark.setAttribute("stroke", lever(point).colour);
+      mark.setAttribute("fill", good ? ink(lever(point).colour) : "none");
+      mark.setAttribute("stroke", ink(lever(point).colour));
       const told = `${lever(point).label}, ${device(point).label}: ${written(point.values[shown.x.key])} across, ${written(point.values[shown.y.key])} up`;
       return makeSvg("g", { class: `point${good ? "" : " fails"}${shown.front.includes(point) ? " on-front" : ""}` }, makeSvg("title", {}, told), mark);
     });
