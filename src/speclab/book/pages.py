@@ -39,6 +39,7 @@ _NOT_IN_NOTEBOOKS = (
     "book/pages.py",
     "book/sphinx_ext.py",
     "cli.py",
+    "cli_model.py",
 )
 
 
