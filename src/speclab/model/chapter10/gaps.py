@@ -2,9 +2,9 @@
 
 A prompt that is read makes every decoding row wait. Offline, nearly all requests are admitted before decoding begins;
 those that find no room in the KV cache come later, one at a time, and each stalls all the rows there are. A drafter's
-weights and KV take room, so more requests come later, and once the stalls are more than one gap in a hundred the
-percentile stands on them. With the drafter's memory free the stalls are about as many as the baseline's: what the number
-shows is above all that memory.
+weights and KV take room, so more requests come later, and the stalls, more than one gap in a hundred, carry the
+percentile. With the drafter's memory free they are about as many as the baseline's: what the number shows is above all
+that memory.
 """
 
 from __future__ import annotations

@@ -153,6 +153,8 @@ class Fleet(Chosen):
                 f"{self.drafter.name} reads {self.drafter.vocabulary:,} tokens and {shape.name} {shape.vocabulary:,}: "
                 "choose a drafter of the target's vocabulary"
             )
+        if self.drafter is not None and not self.drafter.own_embedding and self.drafter.width != shape.width:
+            raise ValueError(f"{self.drafter.name} does not fit {shape.name}: choose a head as wide as the target")
         if self.kv_room <= 0:
             raise ValueError(f"the weights do not fit {self.gpus} x {self.device}: give more gpus or another device")
         return self
