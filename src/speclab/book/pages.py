@@ -52,6 +52,7 @@ _NOT_IN_NOTEBOOKS = (
     "book/pages.py",
     "book/sphinx_ext.py",
     "cli.py",
+    "cli_model.py",
 )
 
 

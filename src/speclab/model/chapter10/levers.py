@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from scipy.optimize import brentq
 
@@ -89,8 +89,8 @@ def _eagle3(workload: str) -> Assumed:
 
 
 @cache
-def _ngram(workload: str) -> Assumed:
-    """Position 7 over position 0 gives the curve's ratio, the length on chat and the spread over workloads its height."""
+def _ngram(workload: Literal["chat", "revision"]) -> Assumed:
+    """Position 7 over position 0 gives the curve's ratio; the length, and its spread over workloads, the height."""
     figures = published.read("lab09").set_index("id")["value"]
     length = float(figures["n06"]) + (float(figures["n09"]) if workload == "revision" else 0.0)
     ratio = float(figures["n12" if workload == "revision" else "n10"]) ** (1 / 7)
