@@ -27,7 +27,9 @@ def points() -> pd.DataFrame:
 
 
 def test_holds_what_was_asked_for_and_nothing_else() -> None:
-    made = exploration.exploration(points(), workloads=WORKLOADS, devices=DEVICES, levers=LEVERS, needed=0.9, first="voice")
+    made = exploration.exploration(
+        points(), workloads=WORKLOADS, devices=DEVICES, levers=LEVERS, needed=0.9, first="voice"
+    )
     assert [(point["workload"], point["lever"]) for point in made["points"]] == [
         ("voice", "baseline"), ("voice", "mtp"), ("chat", "baseline"), ("chat", "mtp"),
     ]  # fmt: skip
@@ -37,7 +39,9 @@ def test_holds_what_was_asked_for_and_nothing_else() -> None:
 
 
 def test_a_missing_metric_is_null() -> None:
-    made = exploration.exploration(points(), workloads=WORKLOADS, devices=DEVICES, levers=LEVERS, needed=0.9, first="voice")
+    made = exploration.exploration(
+        points(), workloads=WORKLOADS, devices=DEVICES, levers=LEVERS, needed=0.9, first="voice"
+    )
     read = json.loads(widget.to_json(made))
     assert [point["values"]["tokens_per_pass"] for point in read["points"]] == [None, 0.5, None, 0.5]
     assert read["points"][0]["values"]["tpot_p99_s"] == 500  # 0.5 s, shown in ms

@@ -64,7 +64,10 @@ def test_plain_decoding_is_off() -> None:
     assert recording.label(None, None) == recording.label(0, float("nan")) == "off"
     plain = {**VARIANTS.iloc[0], "variant": "off", "k": None, "alpha": None}
     made = recording.recording(pd.DataFrame([plain, *VARIANTS.to_dict("records")]), "gamma-3-alpha-0.7")
-    assert [(each["label"], each["gamma"]) for each in made["variants"]] == [("off", 0), ("3 drafts a pass, α = 0.7", 3)]
+    assert [(each["label"], each["gamma"]) for each in made["variants"]] == [
+        ("off", 0),
+        ("3 drafts a pass, α = 0.7", 3),
+    ]
 
 
 def test_an_unknown_variant_is_refused() -> None:
