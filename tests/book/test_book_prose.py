@@ -19,7 +19,8 @@ NOT_PROSE = re.compile(
     re.S | re.M,
 )
 NAMES = re.compile(
-    r"theorems? 3\.\d+( and 3\.\d+)?|(Llama|Python) \d(\.\d+)?( \dB| \d\.\d B)?|EAGLE-3|Lab 9|[AHB]\d00s?|vllm#\d+|SmolLM2-135M|k=\d|\dB|\d GB"
+    r"theorems? 3\.\d+( and 3\.\d+)?|(Llama|Python) \d(\.\d+)?( \dB| \d\.\d B)?|EAGLE-3|Lab 9|[AHB]\d00s?"
+    r"|vllm#\d+|SmolLM2-135M|k=\d|\dB|\d GB"
 )
 RESULT = re.compile(r"\d+\.\d+|\d+(\.\d+)? ?(%|percent|ms|tok/s|x\b)|\d{3,}")
 SETTINGS = {"256", "128", "164", "95%", "512", "2048"}

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from speclab.book import recording, widget
+from speclab.model.chapter10 import animation
 
 
 def row(request: int, drafted: int, accepted: int, kept: int, emitted: int) -> dict[str, int]:
@@ -73,3 +74,14 @@ def test_plain_decoding_is_off() -> None:
 def test_an_unknown_variant_is_refused() -> None:
     with pytest.raises(LookupError, match="0 variants 'gamma-9'"):
         recording.recording(VARIANTS, "gamma-9")
+
+
+def test_the_chapters_own_recording_ends_with_every_answer_whole() -> None:
+    made = recording.recording(animation(), "gamma-3-alpha-0.7")
+    assert [each["label"] for each in made["variants"]][0] == "off"
+    for variant in made["variants"]:
+        assert variant["passes"][-1]["out"] == [request["output"] for request in made["requests"]] == [40, 40]
+    drafting = made["variants"][1]
+    kept = [row["kept"] for each in drafting["passes"][2:] for row in each["rows"] if row["request"] == 0]
+    assert kept == [4, 4, 4, 4, 1, 2, 2, 4, 2, 3, 1, 4, 2, 2]  # the source's animation
+    assert drafting["passes"][0]["draft_ms"] == pytest.approx(1.4100, abs=5e-5)
