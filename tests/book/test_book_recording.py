@@ -78,7 +78,7 @@ def test_an_unknown_variant_is_refused() -> None:
 
 def test_the_chapters_own_recording_ends_with_every_answer_whole() -> None:
     made = recording.recording(animation(), "gamma-3-alpha-0.7")
-    assert [each["label"] for each in made["variants"]][0] == "off"
+    assert made["variants"][0]["label"] == "off"
     for variant in made["variants"]:
         assert variant["passes"][-1]["out"] == [request["output"] for request in made["requests"]] == [40, 40]
     drafting = made["variants"][1]
