@@ -118,8 +118,8 @@ def left(page: Page) -> str:
 
 
 def drawn() -> str:
-    """Return a hash of all figures and tables that the analyses keep for the chapters."""
-    return _hash([*(paths.book() / "figures").glob("*.svg"), *(paths.book() / "tables").glob("*.csv")])
+    """Return a hash of all figures, tables and pieces of HTML that the analyses keep for the chapters."""
+    return _hash(file for folder in ("figures", "tables", "widgets") for file in (paths.book() / folder).glob("*.*"))
 
 
 def _run(lab: labs.Lab, arm: str) -> Page:
