@@ -103,10 +103,8 @@ def test_the_reference_load_is_half_of_what_the_plain_fleet_carries() -> None:
 def test_a_draft_model_gains_less_once_it_is_charged(
     h100: pd.DataFrame, workload: str, free: float, charged: float
 ) -> None:
-    plain, drafted = (
-        h100.query("workload == @workload and lever == @lever")["goodput_per_gpu"].iloc[0]
-        for lever in ("baseline", "draft-1b")
-    )
+    found = h100.query("workload == @workload").set_index("lever")["goodput_per_gpu"]
+    plain, drafted = found["baseline"], found["draft-1b"]
     assert drafted / plain - 1 == pytest.approx(free, abs=0.005)
     paid = goodput("h100-sxm", workload, "draft-1b", SEED, CHARGED["both"])
     assert paid / plain - 1 == pytest.approx(charged, abs=0.005)

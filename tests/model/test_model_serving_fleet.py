@@ -62,7 +62,7 @@ def test_room_for_the_cache_is_the_source_s(fleet: Fleet, tokens: int) -> None:
 def test_a_batch_that_does_not_fit_names_the_most_that_does() -> None:
     fleet = Fleet()
     fleet.check_batch(833, 512)  # 426,496 of 426,788 tokens
-    with pytest.raises(UserError, match="834 rows of 512 tokens .* has room for 426,788; .* 833 rows fit"):
+    with pytest.raises(UserError, match=r"834 rows of 512 tokens .* has room for 426,788; .* 833 rows fit"):
         fleet.check_batch(834, 512)
     with pytest.raises(UserError, match="not even one row fits"):
         fleet.check_batch(1, 500_000)

@@ -43,8 +43,8 @@ def _served(first_s: list[float], finish_s: list[float]) -> Served:
 
 
 def test_promises_kept_by_hand() -> None:
-    # promised: 0.1 s and 10 ms a token. The first request is not judged; of the other nine one is late, one is slow, one
-    # is both, one was never served
+    # promised: 0.1 s and 10 ms a token. The first request is not judged; of the other nine one is late, one is slow,
+    # one is both, one was never served
     late, slow = 0.2, 0.3
     served = _served([0.5, late, 0.1, late] + [0.1] * 6, [5, late + 0.05, slow, 0.9, np.nan] + [0.15] * 5)
     assert metrics.attainment(served, TALK) == pytest.approx(5 / 9)

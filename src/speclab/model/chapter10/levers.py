@@ -73,9 +73,16 @@ def assumed(lever: str, workload: str, cut_off_rows: int = CUT_OFF_ROWS) -> Assu
 def lever_fleet(
     device: str, lever: str, workload: str, charges: Charges | None = None, cut_off_rows: int = CUT_OFF_ROWS
 ) -> Fleet:
-    """Return the page's fleet with a lever pulled, and what its drafter is charged besides its work."""
+    """Return the page's fleet with a lever pulled, and what its drafter is charged besides its work.
+
+    Raises
+    ------
+    UserError
+        An unknown device or lever, or a model that does not fit the fleet.
+    """
     speculation = assumed(lever, workload, cut_off_rows).speculation
-    return fleet(device).model_copy(update={"speculation": speculation, "charges": charges or Charges()})
+    pulled = {"speculation": speculation, "charges": charges or Charges()}
+    return validated(Fleet, {**dict(fleet(device)), **pulled})
 
 
 @cache
