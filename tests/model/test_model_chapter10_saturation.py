@@ -16,9 +16,10 @@ def test_saturation_as_the_source_prints_it() -> None:
     assert [f"{row['draft_share']:.1%}" for row in (quiet, full)] == ["20.6%", "8.9%"]
     assert [f"{full[name]:.0f}" for name in ("off_itl_p99_ms", "on_itl_p99_ms")] == ["464", "772"]
     assert [f"{full[name]:.2f}" for name in ("off_ttft_p50_s", "on_ttft_p50_s")] == ["8.75", "14.96"]
-    # speculating in small passes only keeps the gain of the quiet hours, and most of the loss away
+    # speculating in small passes only keeps the gain while it is quiet and most of the loss away when it is full; what
+    # is left is the drafter's reading of prompts, which alone loses nearly as much as all of speculation
     assert quiet["cut_off_tok_s"] == quiet["on_tok_s"]
-    assert full["ratio"] < full["cut_off_ratio"] < 1
+    assert full["ratio"] < full["unused_ratio"] < 0.94 < full["cut_off_ratio"] < 1
 
 
 def test_a_cut_off_below_one_row_is_refused() -> None:

@@ -137,7 +137,7 @@ def test_levers_of_our_own_run() -> None:
     found = sweep(["h100-sxm"], ["offline-batch"], ["eagle3", "ngram", "mtp-cut-off"], workers=1)
     change = found.query("metric == 'goodput_per_gpu'").set_index("lever")["change"]
     assert list(change.index) == ["eagle3", "ngram", "mtp-cut-off"]  # the baseline was run, and left out
-    assert change["eagle3"] > change["mtp-cut-off"] > 0.05
+    assert change["eagle3"] > 0.161 > change["mtp-cut-off"] > 0.05  # the page's MTP head gains 16.1%
     assert abs(change["ngram"]) < 0.02
 
 

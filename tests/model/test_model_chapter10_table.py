@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from speclab.errors import UserError
-from speclab.model.chapter10 import device_table
+from speclab.model.chapter10 import cut_offs, device_table
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +65,12 @@ def test_what_cannot_be_is_refused(options: dict[str, object], message: str) -> 
     with pytest.raises(UserError) as error:
         device_table(**options)
     assert message in str(error.value)
+
+
+def test_where_speculation_stops_paying() -> None:
+    found = cut_offs(["a100-sxm"], [512, 2048])
+    assert found.rows_that_fit.tolist() == [802, 200]
+    assert found.break_even_rows.isna().tolist() == [False, True]
+    rows = int(found.break_even_rows[0])
+    either_side = device_table(["a100-sxm"], [512], [rows - 1, rows]).speed_up
+    assert either_side[0] > 1 >= either_side[1]
