@@ -23,7 +23,7 @@ ALIASES = {"h100": "h100-sxm", "h200": "h200-sxm", "a100": "a100-sxm"}
 """Short names of devices that a person may type."""
 
 OPTIONS = {"k": "--gamma", "alpha": "--alpha", "drafter": "--drafter", "gpus": "--gpus", "target": "--target",
-           "batch": "--batch", "below_rows": "--cut-off"}  # fmt: skip
+           "batch": "--batch", "below_rows": "--cut-off", "workload": "--workload", "lever": "--lever"}  # fmt: skip
 """The options behind the keys that the model's own errors name."""
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON list of flat objects.")]
@@ -144,10 +144,11 @@ def capacity(
     from speclab.model.chapter10.levers import PAGE
     from speclab.model.chapter10.presets import DEVICES, WORKLOADS
 
-    found = chapter10.capacity_over_seeds(
-        _devices(devices, DEVICES), _split(workloads, tuple(WORKLOADS)), _split(levers, PAGE),
-        seeds=range(1, seeds + 1),
-    )  # fmt: skip
+    with _named():
+        found = chapter10.capacity_over_seeds(
+            _devices(devices, DEVICES), _split(workloads, tuple(WORKLOADS)), _split(levers, PAGE),
+            seeds=range(1, seeds + 1),
+        )  # fmt: skip
     _print(found, json, list(found.columns))
 
 
@@ -158,7 +159,8 @@ def charges(device: Annotated[str, typer.Option(help="One device.")] = "h100", w
     from speclab.model import chapter10
     from speclab.model.chapter10.presets import WORKLOADS
 
-    found = chapter10.charges(ALIASES.get(device, device), _split(workloads, tuple(WORKLOADS)))
+    with _named():
+        found = chapter10.charges(ALIASES.get(device, device), _split(workloads, tuple(WORKLOADS)))
     _print(found, json, list(found.columns))
 
 

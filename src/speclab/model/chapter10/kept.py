@@ -61,7 +61,7 @@ def read(name: str) -> pd.DataFrame:
 def stale() -> list[str]:
     """Return the names of the tables that are missing, edited, or made by another version of the model."""
     notes = _notes()
-    return [name for name in TABLES if notes.get(name) != {"made_from": made_from(), "content": _sha256([_file(name)])}]
+    return [name for name in TABLES if not _file(name).is_file() or notes.get(name) != _note(name)]
 
 
 def refresh(names: Iterable[str] | None = None, progress: Callable[[str], None] = lambda line: None) -> list[str]:
@@ -78,8 +78,7 @@ def refresh(names: Iterable[str] | None = None, progress: Callable[[str], None] 
     for name in todo:
         progress(name)
         whole.write(_file(name), TABLES[name]().to_csv(index=False, lineterminator="\n"), f"the table {name}")
-        note = {"made_from": made_from(), "content": _sha256([_file(name)])}
-        text = json.dumps(_notes() | {name: note}, indent=1, sort_keys=True) + "\n"
+        text = json.dumps(_notes() | {name: _note(name)}, indent=1, sort_keys=True) + "\n"
         whole.write(_notes_file(), text, "what the tables were made from")
     return todo
 
@@ -87,17 +86,14 @@ def refresh(names: Iterable[str] | None = None, progress: Callable[[str], None] 
 @cache
 def made_from() -> str:
     """Return a hash of everything that decides the tables, the locked versions of libraries apart."""
-    source = Path(__file__).parents[1]
-    lab = paths.labs() / "lab09"
-    return _sha256([*source.rglob("*.py"), paths.published() / "lab09.csv", *lab.glob("*.yml")])
+    source, lab = Path(__file__).parents[1], paths.labs() / "lab09"
+    code = ((file.relative_to(source).as_posix(), file) for file in source.rglob("*.py"))
+    read_by_it = ((file.name, file) for file in [paths.published() / "lab09.csv", *lab.glob("*.yml")])
+    return _sha256([*code, *read_by_it])
 
 
-def _file(name: str) -> Path:
-    return folder() / f"{name}.csv"
-
-
-def _notes_file() -> Path:
-    return folder() / "made_from.json"
+def _note(name: str) -> dict[str, str]:
+    return {"made_from": made_from(), "content": _sha256([(name, _file(name))])}
 
 
 def _notes() -> dict[str, dict[str, str]]:
@@ -108,9 +104,17 @@ def _notes() -> dict[str, dict[str, str]]:
     return notes
 
 
-def _sha256(files: Iterable[Path]) -> str:
+def _file(name: str) -> Path:
+    return folder() / f"{name}.csv"
+
+
+def _notes_file() -> Path:
+    return folder() / "made_from.json"
+
+
+def _sha256(files: Iterable[tuple[str, Path]]) -> str:
     digest = hashlib.sha256()
-    for file in sorted(files):
-        digest.update(f"\0{paths.shown(file)}\0".encode())
+    for name, file in sorted(files):
+        digest.update(f"\0{name}\0".encode())
         digest.update(file.read_bytes() if file.is_file() else b"\0missing")
     return digest.hexdigest()

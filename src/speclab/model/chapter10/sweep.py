@@ -49,10 +49,12 @@ def points(
     Raises
     ------
     UserError
-        An unknown device, workload or lever; the known ones are listed.
+        An unknown device, workload or lever (the known ones are listed), or a model that does not fit.
     """
     check_known(devices, workloads, levers)
-    assumed("mtp-cut-off", "chat", cut_off_rows)
+    for device in devices:
+        for lever in levers:
+            lever_fleet(device, lever, workloads[0], cut_off_rows=cut_off_rows)
     order = [(device, workload, lever) for device in devices for workload in workloads for lever in levers]
     slowest_first = sorted(order, key=lambda each: SLOWEST.index(each[1]))
     found = spread(_point, [(*each, cut_off_rows) for each in slowest_first], workers)
