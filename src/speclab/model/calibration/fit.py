@@ -1,4 +1,4 @@
-"""Parameters from measured figures, by least squares; how uncertain they are, and when the figures do not carry them."""
+"""Parameters from measured figures by least squares: how uncertain they are, and when the figures do not carry them."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def fit(
 
     def residuals(logs: Floats) -> Floats:
         at = parameters(logs)
-        return np.log([each.model(at) / each.value for each in measured]) / spreads
+        return np.asarray(np.log([each.model(at) / each.value for each in measured]) / spreads)
 
     found = least_squares(residuals, values, bounds=(values - FURTHEST, values + FURTHEST), x_scale=0.1)
     best = parameters(found.x)

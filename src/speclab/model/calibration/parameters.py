@@ -147,6 +147,6 @@ H100_8B = Parameters(
 """Where fits on an H100 begin, and what they hold.
 
 The two rates are those of `speclab.model.devices`. Overhead: 'other' is 13.9% of a step at batch 1 in arXiv:2601.11580
-(Figure 4), of about 7.1 ms on that version of vLLM (vllm-project/vllm#20780). A token that leaves: 'other' grows to 7.7%
-of the step at batch 512. The bend was chosen, not fitted; the book shows what other values come to.
+(Figure 4), of about 7.1 ms on that version of vLLM (vllm-project/vllm#20780). A token that leaves: 'other' grows to
+7.7% of the step at batch 512. The bend was chosen, not fitted; the book shows what other values come to.
 """

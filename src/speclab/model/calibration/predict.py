@@ -226,7 +226,7 @@ def _crossover(parameters: Parameters, drawn: Sequence[Parameters], question: Qu
     value = crossing(parameters, question)
     low, high = np.quantile([crossing(each, question) for each in drawn] or [value], INTERVAL, method="nearest")
     status = "always below" if value == 0 else "ok" if np.isfinite(value) else "always above"
-    return Crossover(*(_finite(each) for each in (value, low, high)), status)
+    return Crossover(_finite(value), _finite(low), _finite(high), status)
 
 
 def _finite(value: float) -> float | None:
