@@ -95,11 +95,12 @@ class Transformer:
 
 _8B = Transformer("llama-3-8b", "Llama 3 8B", 32, 4096, 32, 8, 14336, 128256)
 _70B = Transformer("llama-3-70b", "Llama 3 70B", 80, 8192, 64, 8, 28672, 128256)
+_135M = Transformer("smollm2-135m", "SmolLM2 135M", 30, 576, 9, 3, 1536, 49152)
 _ALL = (
     _8B,
     _70B,
     Transformer("llama-3.2-1b", "Llama 3.2 1B", 16, 2048, 32, 8, 8192, 128256),
-    Transformer("smollm2-135m", "SmolLM2 135M", 30, 576, 9, 3, 1536, 49152),
+    _135M,
     replace(_8B, slug="mtp-head-8b", name="MTP head of Llama 3 8B", layers=1, own_embedding=False, own_head=False),
     replace(_70B, slug="mtp-head-70b", name="MTP head of Llama 3 70B", layers=1, own_embedding=False, own_head=False),
     replace(
@@ -108,6 +109,16 @@ _ALL = (
         name="EAGLE-3 head of Llama 3.1 8B",
         layers=1,
         output_vocabulary=32000,
+        attention_inputs=2,
+        fused_states=3,
+        own_embedding=False,
+    ),
+    replace(
+        _135M,
+        slug="eagle3-head-135m",
+        name="EAGLE-3 head of SmolLM2 135M",
+        layers=1,
+        output_vocabulary=8192,
         attention_inputs=2,
         fused_states=3,
         own_embedding=False,

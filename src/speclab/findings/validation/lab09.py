@@ -124,7 +124,12 @@ class Twin:
 
 
 def twin(
-    published: pd.DataFrame, lab: Lab, *, options: Options = ALL, start: Parameters = H100_8B, answer: float | None = None
+    published: pd.DataFrame,
+    lab: Lab,
+    *,
+    options: Options = ALL,
+    start: Parameters = H100_8B,
+    answer: float | None = None,
 ) -> Twin:
     """Return Lab 9's twin.
 
@@ -148,9 +153,10 @@ def twin(
     """
     figures = published.set_index("id")["value"].astype(float)
     assert lab.simulated is not None
+    answers = {str(workload): each for workload, each in lab.simulated.answers.items()}
     traffic = {
         workload: closed_loop(
-            figures[prompt], answer or lab.simulated.answers[workload].mean_tokens, lab.simulated.answers[workload].cv,
+            figures[prompt], answer or answers[workload].mean_tokens, answers[workload].cv,
             lab.sampling.max_tokens,
         )
         for workload, prompt in (("chat", "w01"), ("completion", "w02"), ("revision", "w03"))
@@ -158,7 +164,8 @@ def twin(
     ngram = lab.arm(NGRAM).simulated
     assert ngram is not None
     calibration = fit(_measured(figures, traffic["chat"], options), start, FREE, FITTED_ON, exact=UNUSED)
-    return Twin(calibration, figures, traffic, dict(ngram.coverage), lab.concurrencies, options)
+    coverage = {str(workload): share for workload, share in ngram.coverage.items()}
+    return Twin(calibration, figures, traffic, coverage, lab.concurrencies, options)
 
 
 def _measured(figures: pd.Series[float], traffic: Traffic, options: Options) -> list[Measured]:

@@ -8,11 +8,10 @@ for k = 2 to 7.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
+import pandas as pd
 
 from speclab.model.calibration.fit import Fit, Measured, Place, fit
 from speclab.model.calibration.parameters import H100_8B, Parameters
@@ -85,6 +84,21 @@ class Figures:
         return sorted(found, key=lambda each: each.batch)
 
 
+def figures(table: pd.DataFrame) -> Figures:
+    """Return the figures of a table of published ones (`speclab.published.read`), its rows of arXiv:2601.11580."""
+    speed_ups = table[table["finding"] == "speed_up"]
+    lengths = table[table["finding"] == "tokens_per_step"]
+    first = table[table["id"].str.startswith("f")]
+    return Figures(
+        tuple(
+            Figure(row["arm"], row["workload"], float(row["concurrency"]), float(row["value"]))
+            for row in speed_ups.to_dict("records")
+        ),
+        {(row["arm"], row["workload"]): float(row["value"]) for row in lengths.to_dict("records")},
+        {row["workload"]: float(row["value"]) for row in first.to_dict("records")},
+    )
+
+
 def calibrated(figures: Figures, dataset: str, start: Parameters = H100_8B) -> Fit:
     """Return the parameters fitted on EAGLE-3's and n-gram's speed-ups on one dataset.
 
@@ -114,8 +128,8 @@ def predicted(figures: Figures, parameters: Parameters, asked: Figure) -> float:
 
 
 def parts(parameters: Parameters, method: str, batch: float, dataset: str, tokens: float, coverage: float) -> Parts:
-    """Return one step of a method by part; the method ``none`` is the baseline."""
-    draft = NO_DRAFT if method == "none" else Draft(K, SHAPES[method], coverage)
+    """Return one step of a method by part, or of the baseline."""
+    draft = NO_DRAFT if method == "baseline" else Draft(K, SHAPES[method], coverage)
     return step(parameters, TARGET, batch, TRAFFIC[dataset], draft, tokens)
 
 
@@ -167,6 +181,16 @@ class ByK:
     baseline_ms: float
 
 
+def figures_by_k(table: pd.DataFrame, method: Method) -> ByK:
+    """Return the figures of one method in a table of published ones, its rows of vllm-project/vllm#20780."""
+    of = table[table["id"].str.startswith("k") & (table["arm"] == method)]
+    lengths = of[of["finding"] == "reported_acceptance_length"].set_index("k")["value"].sort_index()
+    times = of[of["finding"] == "time_per_output_token"].set_index("k")["value"].sort_index()
+    baseline = table[(table["id"].str.startswith("k")) & (table["arm"] == "baseline")]["value"]
+    k = tuple(int(each) for each in lengths.index)
+    return ByK(method, k, tuple(lengths.astype(float)), tuple(times.astype(float)), float(baseline.iloc[0]))
+
+
 def by_k(figures: ByK, start: Parameters = H100_8B, context: float = 200.0) -> tuple[Fit, dict[int, float]]:
     """Return a fit of bandwidth and launch on the baseline and k = 3, and the model's ms per token for every k.
 
@@ -187,8 +211,3 @@ def by_k(figures: ByK, start: Parameters = H100_8B, context: float = 200.0) -> t
     unused = ("row_s", "lookup_s", "lookup_hit")
     found = fit(measured, start, ("byte_per_s", "launch_s"), f"baseline and k = {K}", exact=unused)
     return found, {k: milliseconds(found.parameters, k) for k in figures.k}
-
-
-def relative(model: Sequence[float], published: Sequence[float]) -> Iterator[float]:
-    """Yield model over published, less 1."""
-    yield from np.asarray(model) / np.asarray(published) - 1

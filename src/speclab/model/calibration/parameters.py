@@ -150,3 +150,17 @@ The two rates are those of `speclab.model.devices`. Overhead: 'other' is 13.9% o
 (Figure 4), of about 7.1 ms on that version of vLLM (vllm-project/vllm#20780). A token that leaves: 'other' grows to
 7.7% of the step at batch 512. The bend was chosen, not fitted; the book shows what other values come to.
 """
+
+CPU_135M = Parameters(
+    overhead_s=30e-3,
+    byte_per_s=20e9,
+    flop_per_s=4e11,
+    bend=3.0,
+    position_s=0.1e-3,
+    launch_s=5e-3,
+)
+"""Where fits of a 135M model on two CPU cores begin, and what they hold.
+
+Assumed: two memory channels' worth of bandwidth, and sampling that reads and writes 49,152 logits about five times at
+half of it. What leaves a step costs the host too little beside a pass to be seen here.
+"""

@@ -62,6 +62,9 @@ class Options:
         A draft's first pass runs over all positions that the step verified, to cache them; else over one a row.
     captured : tuple of int
         Sizes, in tokens, to which a step is padded; larger steps are not. Empty pads none.
+    eager : bool
+        Without captured graphs a pass pays launches by the layer: a draft position pays the step's overhead by its
+        layers over the target's, besides its own launch.
     """
 
     prefill: bool = True
@@ -69,6 +72,7 @@ class Options:
     drafting_grows: bool = True
     first_pass: bool = True
     captured: tuple[int, ...] = ()
+    eager: bool = False
 
 
 ALL = Options()
@@ -138,7 +142,10 @@ def step(
     if draft.shape is None:
         lookups = parameters.lookup_s * batch if draft.k else np.zeros_like(batch)
         return Parts(verify, lookups, sampling, host)
-    return Parts(verify, _drafting_s(parameters, draft, batch, prompts, context, positions, options), sampling, host)
+    drafting = _drafting_s(parameters, draft, batch, prompts, context, positions, options)
+    if options.eager:
+        drafting = drafting + draft.k * parameters.overhead_s * draft.shape.layers / target.layers
+    return Parts(verify, drafting, sampling, host)
 
 
 def step_s(
