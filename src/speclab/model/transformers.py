@@ -124,6 +124,16 @@ _ALL = (
         own_embedding=False,
     ),
     replace(
+        _70B,
+        slug="eagle3-head-70b",
+        name="EAGLE-3 head for Llama 3 70B, as wide as its target",
+        layers=1,
+        output_vocabulary=32000,
+        attention_inputs=2,
+        fused_states=3,
+        own_embedding=False,
+    ),
+    replace(
         _8B,
         slug="eagle-head-8b",
         name="EAGLE head of Llama 3.1 8B",
