@@ -83,7 +83,7 @@ def answer(asked: Asked, with_errors: bool = True) -> Answered:
     notes = [*notes, *more]
     prediction = replace(found, warnings=[*notes, *found.warnings])
     bills = [] if machine is None else _bills(machine, question, fit.parameters, concurrency, value)
-    errors = _errors(asked) if with_errors else []
+    errors = _errors(asked, calibration) if with_errors else []
     return Answered(prediction, bills, errors, f"{calibration.name}: {fit.fitted_on}")
 
 
@@ -118,7 +118,13 @@ def _bills(
     ]
 
 
-def _errors(asked: Asked) -> list[Errors]:
-    """Return the model's errors for this method: all of them, from any device."""
-    wanted = METHODS[asked.method]
-    return [each for each in calibrations.validate() if each.method == wanted and each.figure in (SPEED_UP, CROSSOVER)]
+def _errors(asked: Asked, calibration: Calibration) -> list[Errors]:
+    """Return the model's errors for this method on the model that the calibration is of."""
+    own = calibration.device is None
+    return [
+        each
+        for each in calibrations.validate()
+        if each.method in METHODS[asked.method]
+        and each.figure in (SPEED_UP, CROSSOVER)
+        and (each.model == calibration.target.name) == own
+    ]
