@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as json_module
 from typing import Annotated
 
+import pandas as pd
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -12,6 +13,7 @@ from rich.table import Table
 from speclab import asking, calibrations
 from speclab.asking import Answered, Asked, Method
 from speclab.errors import UserError
+from speclab.findings.validation.errors import Errors
 
 TEXT = "–"
 
@@ -70,14 +72,24 @@ def validate(json: Annotated[bool, typer.Option("--json", help="One JSON list of
     if json:
         typer.echo(json_module.dumps([each.row() for each in found], indent=1, allow_nan=False))
         return
-    table = Table("source", "method", "k", "dataset", "figure", "n", "mean error", "worst", "where", box=None)
-    for each in found:
-        k = TEXT if each.k is None else str(each.k)
-        table.add_row(
-            each.source, each.method, k, each.dataset, each.figure, str(each.n), f"{each.mean_abs_error:.1%}",
-            f"{each.worst_error:+.1%}", each.worst_cell,
-        )  # fmt: skip
-    Console().print(table)
+    typer.echo(_errors(found).to_string(index=False))
+
+
+def _errors(found: list[Errors]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "source": each.source,
+            "method": each.method,
+            "k": TEXT if each.k is None else each.k,
+            "dataset": each.dataset,
+            "figure": each.figure,
+            "n": each.n,
+            "mean error": f"{each.mean_abs_error:.1%}",
+            "worst": f"{each.worst_error:+.1%}",
+            "where": each.worst_cell,
+        }
+        for each in found
+    )
 
 
 def _show(found: Answered) -> None:
