@@ -42,7 +42,7 @@ def analyses_of(lab: str) -> list[str]:
 
 def test_a_page_for_each_simulated_arm_and_each_result() -> None:
     assert [page.name for page in pages.runs()] == [f"runs/lab09/{arm}" for arm in labs.load("lab09").arms]
-    assert len(pages.analyses()) == len(pages.ANALYSES) >= 8
+    assert len(pages.analyses()) == len(pages.ANALYSES) + len(pages.CHAPTER10) >= 8
     assert all(page.template.exists() for page in (*pages.runs(), *pages.analyses()))
 
 
@@ -81,6 +81,20 @@ def test_a_changed_table_runs_the_analyses_and_the_arm_that_wrote_it(checkout: P
     noted = notes()
     pages.runs()[0].outputs[0].write_text("edited by hand", encoding="utf-8")
     assert stale(noted) == ["runs/lab09/baseline", *analyses_of("lab09")]
+
+
+def test_a_changed_table_of_the_model_runs_the_pages_of_the_model(checkout: Path) -> None:
+    folder = checkout / "data" / "derived" / "chapter10"
+    folder.mkdir(parents=True)
+    noted = notes()
+    (folder / "points.csv").write_text("device,workload\n", encoding="utf-8")
+    assert stale(noted) == [f"analysis/chapter10/{template}" for template in pages.CHAPTER10]
+
+
+def test_a_lost_widget_is_made_again(checkout: Path) -> None:
+    noted = notes()
+    (checkout / "book" / "widgets" / "chapter10_explorer.html").unlink()
+    assert stale(noted) == ["analysis/chapter10/explorer"]
 
 
 def test_a_changed_record_runs_the_analyses_of_its_lab(checkout: Path) -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from speclab import paths
 
+MODEL = sorted((paths.book() / "model").glob("*.md"))
 CHAPTERS = sorted(
-    [paths.book() / "index.md", *(paths.book() / "lab").glob("*.md"), *(paths.book() / "cpu").glob("*.md")]
+    [paths.book() / "index.md", *(paths.book() / "lab").glob("*.md"), *(paths.book() / "cpu").glob("*.md"), *MODEL]
 )
 
 NOT_PROSE = re.compile(
@@ -18,11 +19,12 @@ NOT_PROSE = re.compile(
     re.S | re.M,
 )
 NAMES = re.compile(
-    r"(Llama|Python) \d(\.\d+)?( \dB| \d\.\d B)?|EAGLE-3|Lab 9|H100s?|vllm#\d+|SmolLM2-135M|k=\d|\dB|\d GB"
+    r"theorems? 3\.\d+( and 3\.\d+)?|(Llama|Python) \d(\.\d+)?( \dB| \d\.\d B)?|EAGLE-3|Lab 9|[AHB]\d00s?"
+    r"|vllm#\d+|SmolLM2-135M|k=\d|\dB|\d GB"
 )
 RESULT = re.compile(r"\d+\.\d+|\d+(\.\d+)? ?(%|percent|ms|tok/s|x\b)|\d{3,}")
-SETTINGS = {"256", "128", "164", "95%"}
-"""Concurrencies of the lab, the problems of HumanEval, the level of intervals: what was asked, not what came out."""
+SETTINGS = {"256", "128", "164", "95%", "512", "2048"}
+"""Concurrencies, batches and contexts, the problems of HumanEval, the level of intervals: what was asked."""
 
 
 def typed_results(text: str) -> list[str]:
@@ -58,3 +60,20 @@ def test_a_chapter_opens_with_its_answer_and_ends_with_its_limits_and_its_comman
     assert paragraphs[1].startswith("**")
     assert "## What this does not show" in text
     assert "papermill --engine speclab" in paragraphs[-1]
+
+
+@pytest.mark.parametrize("chapter", MODEL, ids=lambda file: file.stem)
+def test_a_chapter_on_the_model_says_that_nothing_is_measured_and_where_it_is(chapter: Path) -> None:
+    text = chapter.read_text(encoding="utf-8")
+    (said,) = [
+        paragraph for paragraph in text.split("\n\n") if paragraph.startswith("Nothing on this page is measured")
+    ]
+    assert "{doc}`../cpu/" in said
+
+
+@pytest.mark.parametrize("chapter", MODEL, ids=lambda file: file.stem)
+def test_every_piece_of_html_in_a_chapter_says_where_it_is_from(chapter: Path) -> None:
+    for name in re.findall(r":::\{raw\} html\n:file: (\S+)", chapter.read_text(encoding="utf-8")):
+        piece = (chapter.parent / name).read_text(encoding="utf-8")
+        assert piece.count('<span class="source-badge source-simulated">') >= 1
+        assert piece.count("<table") <= piece.count("source-badge")

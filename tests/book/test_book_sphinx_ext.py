@@ -12,6 +12,7 @@ from pathlib import Path
 
 import papermill
 import pytest
+from chromium import Browser
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -54,6 +55,21 @@ def test_formulas_are_mathml_and_no_page_loads_anything(book: Path) -> None:
     assert "tex-mml-chtml" not in html
     assert re.findall(r'<(?:script|img|link|iframe)[^>]*(?:src|href)="(?:https?:)?//[^"]+"', html) == []
     assert 'class="eqno">(1)' in html
+
+
+def test_no_page_holds_the_scripts_that_would_run_cells_elsewhere(book: Path) -> None:
+    scripts = re.findall(r"<script(?![^>]*text/x-thebe-config).*?</script>", chapter(book), re.S)  # that one is data
+    assert scripts
+    assert [script for script in scripts if "thebe" in script.lower()] == []
+
+
+def test_a_page_opens_without_an_error_and_asks_for_nothing_elsewhere(book: Path, browser: Browser) -> None:
+    page = browser.open(book / "_build" / "html" / "chapter.html")
+    # the theme warns of its own default the first time that a browser opens one of its pages
+    assert [error for error in page.errors if "invalid theme mode" not in error] == []
+    assert page.requests
+    assert [address for address in page.requests if not address.startswith(("file:", "data:"))] == []
+    page.close()
 
 
 def test_page_is_named_by_its_parameters(book: Path) -> None:

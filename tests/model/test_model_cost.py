@@ -105,7 +105,10 @@ def test_many_passes_at_once() -> None:
     contexts = np.array([[512.0], [2048.0]])
     seconds = pass_seconds(H100, verify(LLAMA_8B, batches, batches * contexts, 3))
     assert seconds.shape == (2, 3)
-    assert seconds[1, 2] == pass_time(H100, verify(LLAMA_8B, 512.0, 512 * 2048.0, 3)).seconds
+    for i, context in enumerate(contexts[:, 0]):
+        for j, batch in enumerate(batches):
+            asked = verify(LLAMA_8B, float(batch), float(batch * context), 3)
+            assert seconds[i, j] == pass_time(H100, asked).seconds
 
 
 @pytest.mark.parametrize(

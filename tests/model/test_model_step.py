@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from speclab.model.cost import decode, pass_time, prefill, verify
-from speclab.model.devices import device
+from speclab.model.devices import device, together
 from speclab.model.speculation import tokens_per_pass_flat
 from speclab.model.step import NO_PROMPTS, STEP_OVERHEAD_S, Prompts, Rows, StepCost
 from speclab.model.transformers import transformer
@@ -89,3 +91,45 @@ def test_prompts_share_the_pass_of_the_rows() -> None:
     assert cost.seconds(Rows(), Prompts().plus(64)) == alone
     together = cost.seconds(Rows(8, 800), Prompts().plus(64))
     assert together < alone + cost.seconds(Rows(8, 800))
+
+
+@pytest.mark.parametrize(
+    ("rows", "prompt", "milliseconds", "all_reduce_ms"),
+    # printed by the source: Llama 3 70B on four H100, context 2048
+    [
+        (Rows(1, 2048), 0, 18.338, 4.809),
+        (Rows(64, 64 * 2048), 0, 22.835, 5.359),
+        (Rows(), 8192, 640.670, 76.383),
+    ],
+)
+def test_tensor_parallel_steps_pay_all_reduces(
+    rows: Rows, prompt: int, milliseconds: float, all_reduce_ms: float
+) -> None:
+    price = StepCost(together(H100, 4), transformer("llama-3-70b")).price(rows, NO_PROMPTS.plus(prompt))
+    assert price.seconds * 1e3 == pytest.approx(milliseconds, abs=5e-4)
+    assert price.all_reduce_s * 1e3 == pytest.approx(all_reduce_ms, abs=5e-4)
+
+
+def test_a_step_s_energy_is_that_of_its_passes() -> None:
+    rows = Rows(2, 900, 2, 900)
+    target = pass_time(H100, verify(TARGET, 2.0, 900.0, 3))
+    drafts = [pass_time(H100, decode(MTP, 2.0, 900.0 + 2 * j)) for j in range(3)]
+    price = StepCost(H100, TARGET, MTP, k=3).price(rows)
+    assert price.energy_j == pytest.approx(target.energy_j + sum(draft.energy_j for draft in drafts))
+    assert (price.link_j, price.all_reduce_s, price.bound) == (0, 0, "memory")
+    assert price.seconds == StepCost(H100, TARGET, MTP, k=3).seconds(rows)
+    # 70B on four GPUs, one row: 160 all-reduces of 16 KiB, each GPU sending 1.5 times that, 5 pJ a bit
+    reduced = StepCost(together(H100, 4), transformer("llama-3-70b")).price(Rows(1, 2048))
+    assert reduced.link_j == pytest.approx(160 * 4 * 1.5 * 16384 * 8 * 5e-12)
+
+
+def test_what_drafting_is_charged_comes_on_top() -> None:
+    free = StepCost(together(H100, 4), TARGET, MTP, k=3)
+    rows = Rows(8, 4000, 8, 4000)
+    launched = replace(free, draft_overhead_s=5e-4)
+    reducing = replace(free, draft_all_reduce=True)
+    one = 2 * 1 * H100.link.all_reduce_s(4, 8 * 4096 * 2)  # the MTP head has one layer
+    assert launched.drafting_seconds(rows) == pytest.approx(free.drafting_seconds(rows) + 3 * 5e-4)
+    assert reducing.drafting_seconds(rows) == pytest.approx(free.drafting_seconds(rows) + 3 * one)
+    assert reducing.price(rows).link_j > free.price(rows).link_j
+    assert launched.target_seconds(rows) == reducing.target_seconds(rows) == free.target_seconds(rows)

@@ -17,6 +17,8 @@ from speclab.model.transformers import TRANSFORMERS, transformer
         ("mtp-head-70b", 855_638_016, 1_906_311_168, 4_096, 1_711_276_032),
         # by hand: q, k, v 8192 x 6144, o 4096^2, feed-forward 3 x 4096 x 14336; LM head 32000 x 4096; fc 12288 x 4096
         ("eagle3-head-8b", 243_269_632, 424_673_280, 4_096, 2 * 424_673_280),
+        # by hand: q, k, v 16384 x 10240, o 8192^2, feed-forward 3 x 8192 x 28672; head 32000 x 8192; fc 24576 x 8192
+        ("eagle3-head-70b", 939_524_096, 1_402_994_688, 4_096, 2 * 1_402_994_688),
         # by hand: 2 x 576^2 + 2 x 576 x 192 + 3 x 576 x 1536; head and embedding 49152 x 576 each
         ("smollm2-135m", 3_538_944, 134_479_872, 23_040, 2 * (134_479_872 + 28_311_552)),
     ],
@@ -29,12 +31,9 @@ def test_parameters_and_bytes(slug: str, per_layer: int, matmul: int, kv_bytes: 
     assert shape.resident_bytes == resident
 
 
-def test_only_eagle3_heads_write_fewer_tokens_than_it_reads() -> None:
-    assert {slug for slug, shape in TRANSFORMERS.items() if shape.output_vocabulary} == {
-        "eagle3-head-8b",
-        "eagle3-head-135m",
-        "eagle3-head-70b",
-    }
+def test_only_the_eagle_heads_write_fewer_tokens_than_they_read() -> None:
+    heads = {"eagle3-head-8b", "eagle3-head-70b", "eagle3-head-135m"}
+    assert {slug for slug, shape in TRANSFORMERS.items() if shape.output_vocabulary} == heads
     assert transformer("eagle3-head-8b").head_parameters == 32_000 * 4_096
 
 

@@ -9,13 +9,16 @@ import yaml
 
 from speclab import lab as labs
 from speclab import paths
+from speclab.book import pages
 
-TEMPLATES = sorted((paths.root() / "notebooks").glob("*.ipynb"))
+FOLDER = paths.root() / "notebooks"
+TEMPLATES = sorted(FOLDER.rglob("*.ipynb"))
+OF_A_LAB = [file for file in FOLDER.glob("*.ipynb") if file.stem != "run_arm"]
 ARMS = sorted(file for file in paths.labs().glob("*/*.yml") if file.name != "lab.yml")
 
 
 def known(template: str) -> set[str]:
-    return set(papermill.inspect_notebook(str(paths.root() / "notebooks" / f"{template}.ipynb")))
+    return set(papermill.inspect_notebook(str(FOLDER / f"{template}.ipynb")))
 
 
 def test_there_are_templates() -> None:
@@ -39,7 +42,8 @@ def test_a_template_is_thin_and_holds_no_output(file: Path) -> None:
     nbformat.validate(notebook)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
-    assert [cell.metadata.get("tags") for cell in code].count(["parameters"]) == 1
+    takes = file.parent == FOLDER or pages.CHAPTER10[file.stem]
+    assert [cell.metadata.get("tags") for cell in code].count(["parameters"]) == (1 if takes else 0)
     assert not [cell.source for cell in code if "def " in cell.source or "class " in cell.source]
     headings = [
         line
@@ -51,15 +55,20 @@ def test_a_template_is_thin_and_holds_no_output(file: Path) -> None:
     assert len(headings) == 1
 
 
-@pytest.mark.parametrize("file", [file for file in TEMPLATES if file.stem != "run_arm"], ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", OF_A_LAB, ids=lambda file: file.stem)
 def test_an_analysis_takes_a_lab_and_an_engine(file: Path) -> None:
     assert known(file.stem) == {"lab", "engine"}
+
+
+@pytest.mark.parametrize("template", pages.CHAPTER10)
+def test_a_page_of_the_model_gives_its_template_what_it_takes(template: str) -> None:
+    assert known(f"chapter10/{template}") == set(pages.CHAPTER10[template])
 
 
 @pytest.mark.parametrize("file", TEMPLATES, ids=lambda file: file.stem)
 def test_every_figure_has_a_caption_and_words_for_those_who_cannot_see_it(file: Path) -> None:
     for cell in nbformat.read(file, as_version=4).cells:
-        if cell.cell_type == "code" and "figures." in cell.source:
+        if cell.cell_type == "code" and "figures.keep(" in cell.source:
             shown = cell.metadata["mystnb"]
             assert "name" not in shown["figure"]  # several labs show it, and a label may stand only once in a book
             assert len(shown["figure"]["caption"]) > 20

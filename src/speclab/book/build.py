@@ -26,6 +26,7 @@ from speclab.book import listing, pages
 from speclab.book.kernel import WarmKernel
 from speclab.book.pages import Page
 from speclab.errors import UserError
+from speclab.model.chapter10 import kept
 
 WORKERS = 2
 _KERNEL = WarmKernel()  # of this process
@@ -63,6 +64,9 @@ def stale(candidates: Sequence[Page], notes: dict[str, dict[str, str]]) -> list[
 def _build(console: Console, *, everything: bool, only_list: bool) -> int:
     file = paths.root() / ".build" / "pages.json"
     notes = {} if everything or not file.exists() else json.loads(file.read_text(encoding="utf-8"))
+    console.print(f"model tables: {len(kept.stale())} of {len(kept.TABLES)} to make")
+    if not only_list:
+        kept.refresh(progress=lambda name: console.print(f"  {name}"))
     spawn = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
     with ProcessPoolExecutor(WORKERS, spawn, initializer=_prepare_worker) as pool:  # starts workers when it gets work
         for title, find in (("arms", pages.runs), ("analyses", pages.analyses)):

@@ -30,6 +30,19 @@ ANALYSES = (
 )
 """The analysis pages, by template and lab. The engine is the lab's own."""
 
+CHAPTER10: dict[str, dict[str, Any]] = {
+    "mechanism": {"variant": "gamma-3-alpha-0.7"},
+    "devices": {"context": 512},
+    "closed_forms": {},
+    "workloads": {},
+    "explorer": {"workload": "chat"},
+    "caveats": {},
+}
+"""The pages of the part "Why", by template in ``notebooks/chapter10/``, and the parameters of each."""
+
+WIDGETS = ("mechanism", "explorer")
+"""Those of them that leave an interactive part, ``book/widgets/chapter10_<template>.html``."""
+
 # Code that has no say in what a notebook shows
 _NOT_IN_NOTEBOOKS = (
     "book/build.py",
@@ -39,6 +52,7 @@ _NOT_IN_NOTEBOOKS = (
     "book/pages.py",
     "book/sphinx_ext.py",
     "cli.py",
+    "cli_model.py",
 )
 
 
@@ -88,7 +102,7 @@ def runs() -> list[Page]:
 
 def analyses() -> list[Page]:
     """Return the analysis pages, in the order of the chapters they belong to."""
-    return [_analysis(*row) for row in ANALYSES]
+    return [*(_analysis(*row) for row in ANALYSES), *(_chapter10(*row) for row in CHAPTER10.items())]
 
 
 def stamp(page: Page) -> str:
@@ -104,8 +118,8 @@ def left(page: Page) -> str:
 
 
 def drawn() -> str:
-    """Return a hash of all figures and tables that the analyses keep for the chapters."""
-    return _hash([*(paths.book() / "figures").glob("*.svg"), *(paths.book() / "tables").glob("*.csv")])
+    """Return a hash of all figures, tables and pieces of HTML that the analyses keep for the chapters."""
+    return _hash(file for folder in ("figures", "tables", "widgets") for file in (paths.book() / folder).glob("*.*"))
 
 
 def _run(lab: labs.Lab, arm: str) -> Page:
@@ -141,6 +155,19 @@ def _analysis(template: str, lab: str) -> Page:
         outputs=(),
         command=_papermill(template, name) + f" -p lab {lab} -p engine {engine}",
         needs_runs=True,
+    )
+
+
+def _chapter10(template: str, parameters: dict[str, Any]) -> Page:
+    name = f"analysis/chapter10/{template}"
+    given = "".join(f" -p {key} {value}" for key, value in parameters.items())
+    return Page(
+        name=name,
+        template=_template(f"chapter10/{template}"),
+        parameters=parameters,
+        inputs=tuple(sorted((paths.derived() / "chapter10").glob("*.csv"))),
+        outputs=(paths.book() / "widgets" / f"chapter10_{template}.html",) if template in WIDGETS else (),
+        command=_papermill(f"chapter10/{template}", name) + given,
     )
 
 

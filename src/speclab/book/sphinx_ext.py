@@ -95,6 +95,17 @@ def _style_moved(app: Sphinx) -> bool:
     )
 
 
+def drop_thebe(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
+    """Leave out the scripts of Thebe, which would run cells on a public server and which no page here offers.
+
+    Jupyter Book puts them on every page, their constants twice, and the second time is an error in every browser.
+    """
+    scripts = context.get("script_files", [])
+    context["script_files"] = [
+        script for script in scripts if "thebe" not in f"{script.filename} {script.attributes.get('body', '')}".lower()
+    ]
+
+
 def _labels(env: BuildEnvironment) -> Iterator[tuple[str, str]]:
     standard = env.domaindata.get("std", {})
     for kind in ("labels", "anonlabels"):
@@ -132,6 +143,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-read", remember_sources)
     app.connect("env-purge-doc", _forget)
     app.connect("env-get-outdated", pages_to_read_again)
+    app.connect("html-page-context", drop_thebe, priority=900)  # after the extensions that add scripts to a page
     app.add_role("badge", BadgeRole())
     app.add_post_transform(ColourBadges)
     app.add_html_math_renderer(

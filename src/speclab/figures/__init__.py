@@ -4,6 +4,8 @@ from speclab.figures.acceptance import acceptance_by_position, acceptance_over_c
 from speclab.figures.baseline import occupancy, spare_compute
 from speclab.figures.cost import break_even, ngram_cost_and_return, step_anatomy
 from speclab.figures.keep import keep
+from speclab.figures.levers import charged, frontier, gains
+from speclab.figures.passes import closed_forms, replay, roofline
 from speclab.figures.speed import arms_at_one, speed_up, trade_off
 
 __all__ = [
@@ -11,9 +13,15 @@ __all__ = [
     "acceptance_over_concurrency",
     "arms_at_one",
     "break_even",
+    "charged",
+    "closed_forms",
+    "frontier",
+    "gains",
     "keep",
     "ngram_cost_and_return",
     "occupancy",
+    "replay",
+    "roofline",
     "spare_compute",
     "speed_up",
     "step_anatomy",

@@ -6,13 +6,14 @@ from speclab.model.chapter10.closed_forms import draws, table1, theorems
 from speclab.model.chapter10.gaps import gaps
 from speclab.model.chapter10.saturation import saturation
 from speclab.model.chapter10.sweep import compared, points, sweep
-from speclab.model.chapter10.table import device_table
+from speclab.model.chapter10.table import cut_offs, device_table
 
 __all__ = [
     "animation",
     "capacity_over_seeds",
     "charges",
     "compared",
+    "cut_offs",
     "device_table",
     "draws",
     "gaps",

@@ -40,8 +40,8 @@ def animation() -> pd.DataFrame:
         tpot_p99_ms, itl_p99_ms, horizon_s, j_per_tok``, and lists: ``kept`` (of each request, tokens of each decode
         pass), ``requests`` (``request, arrival_s, prompt, output, first_s, finish_s``) and ``passes`` in order of time
         (``kind`` prefill or decode, ``start_s, duration_s, draft_part_s``, and ``rows``, each ``request, drafted,
-        accepted, kept, emitted``: `accepted` before the answer's end cuts it off, `emitted` after the pass). k and alpha
-        are null where nothing is drafted.
+        accepted, kept, emitted``: `accepted` before the answer's end cuts it off, `emitted` after the pass). Alpha is
+        null, and k 0, where nothing is drafted.
     """
     return pd.DataFrame([_recording(variant, drafts) for variant, drafts in VARIANTS.items()])
 
@@ -56,7 +56,7 @@ def _recording(variant: str, drafts: Speculation | None) -> dict[str, Any]:
     }
     return {
         "variant": variant,
-        "k": None if drafts is None else drafts.k,
+        "k": 0 if drafts is None else drafts.k,
         "alpha": None if drafts is None else drafts.alpha,
         "tokens_per_pass": found["tokens_per_pass"],
         "closed_form_tokens_per_pass": 1.0 if drafts is None else drafts.tokens_per_pass,

@@ -52,8 +52,8 @@ def capacity_over_seeds(
     -------
     pd.DataFrame
         ``device, workload, lever, metric, mean, low, high, least, most, n``. `metric` is ``goodput_per_gpu``
-        (requests/s) or ``change`` (relative, paired by seed; none for the baseline). `low` and `high` are a 95% t interval
-        of the mean, `least` and `most` the range over seeds.
+        (requests/s) or ``change`` (relative, paired by seed; none for the baseline). `low` and `high` are a 95% t
+        interval of the mean, `least` and `most` the range over seeds.
 
     Raises
     ------
@@ -94,8 +94,8 @@ def charges(
     Returns
     -------
     pd.DataFrame
-        ``device, workload, lever, charged, goodput_per_gpu, change``; `charged` is one of `CHARGED`, `change` relative to
-        the baseline, which no charge touches.
+        ``device, workload, lever, charged, goodput_per_gpu, change``; `charged` is one of `CHARGED`, `change` relative
+        to the baseline, which no charge touches.
     """
     check_known((device,), workloads, levers)
     charged = [lever for lever in levers if lever != "baseline"]

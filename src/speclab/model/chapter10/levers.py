@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from scipy.optimize import brentq
 
@@ -23,8 +23,9 @@ LEVERS = ("baseline", "mtp", "draft-1b", "eagle3", "ngram", "mtp-cut-off")
 PAGE = ("baseline", "mtp", "draft-1b")
 """The levers of the page's two tables, the baseline among them."""
 
-CUT_OFF_ROWS = 64
-"""Rows of a pass from which on ``mtp-cut-off`` decodes plainly."""
+CUT_OFF_ROWS = 128
+"""Rows of a pass from which on ``mtp-cut-off`` decodes plainly. By `cut_offs` a row of short context gains up to between
+123 and 207 rows on the sweep's fleets, and one of long context always."""
 
 _REVISES = "coding-agent"  # its answers repeat their prompt, as Lab 9's revision workload does
 
@@ -73,9 +74,16 @@ def assumed(lever: str, workload: str, cut_off_rows: int = CUT_OFF_ROWS) -> Assu
 def lever_fleet(
     device: str, lever: str, workload: str, charges: Charges | None = None, cut_off_rows: int = CUT_OFF_ROWS
 ) -> Fleet:
-    """Return the page's fleet with a lever pulled, and what its drafter is charged besides its work."""
+    """Return the page's fleet with a lever pulled, and what its drafter is charged besides its work.
+
+    Raises
+    ------
+    UserError
+        An unknown device or lever, or a model that does not fit the fleet.
+    """
     speculation = assumed(lever, workload, cut_off_rows).speculation
-    return fleet(device).model_copy(update={"speculation": speculation, "charges": charges or Charges()})
+    pulled = {"speculation": speculation, "charges": charges or Charges()}
+    return validated(Fleet, {**dict(fleet(device)), **pulled})
 
 
 @cache
@@ -89,8 +97,8 @@ def _eagle3(workload: str) -> Assumed:
 
 
 @cache
-def _ngram(workload: str) -> Assumed:
-    """Position 7 over position 0 gives the curve's ratio, the length on chat and the spread over workloads its height."""
+def _ngram(workload: Literal["chat", "revision"]) -> Assumed:
+    """Position 7 over position 0 gives the curve's ratio; the length, and its spread over workloads, the height."""
     figures = published.read("lab09").set_index("id")["value"]
     length = float(figures["n06"]) + (float(figures["n09"]) if workload == "revision" else 0.0)
     ratio = float(figures["n12" if workload == "revision" else "n10"]) ** (1 / 7)

@@ -7,8 +7,10 @@ Sarathi-Serve (arXiv:2403.02310); the rest is that author's choice.
 
 from __future__ import annotations
 
+from speclab.model.devices import device as find_device
 from speclab.model.serving.fleet import Fleet
 from speclab.model.serving.workload import Length, Workload
+from speclab.validation import validated
 
 DEVICES = ("h100-sxm", "h200-sxm", "b200")
 """The devices of the sweep."""
@@ -85,4 +87,5 @@ ALPHA = 0.7
 
 def fleet(device: str) -> Fleet:
     """Return the page's fleet: Llama 3 70B on eight GPUs, two instances of four."""
-    return Fleet(device=device, target="llama-3-70b", gpus=4, instances=2)
+    find_device(device)
+    return validated(Fleet, {"device": device, "target": "llama-3-70b", "gpus": 4, "instances": 2})

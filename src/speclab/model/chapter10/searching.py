@@ -24,7 +24,7 @@ def capacity(bench: Bench, workload: str) -> Capacity:
 
 
 def goodput(device: str, workload: str, lever: str, seed: int, charges: Charges) -> float:
-    """Return requests per second and GPU at capacity with everything drawn from one seed; NaN where nothing is carried."""
+    """Return requests per second and GPU at capacity, all drawn from one seed; NaN where nothing is carried."""
     fleet = lever_fleet(device, lever, workload, charges)
     if fleet.speculation is not None:
         # the page draws acceptance from seed 0 and arrivals from seed 1

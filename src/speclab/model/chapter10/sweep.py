@@ -43,16 +43,18 @@ def points(
     pd.DataFrame
         ``device, workload, lever, capacity_rate, runs, goodput_per_gpu, tok_s, usd_per_mtok, j_per_tok`` at capacity;
         ``reference_rate, ttft_p50_s, ttft_p99_s, tpot_p50_s, tpot_p99_s, itl_p50_s, itl_p99_s, tokens_per_pass,
-        draft_share, slo_0_5x, slo_1x, slo_2x, slo_4x`` at the reference load; ``assumed``, what acceptance rests on. NaN
-        where no load was carried. Rates are sessions/s.
+        draft_share, slo_0_5x, slo_1x, slo_2x, slo_4x`` at the reference load; ``assumed``, what acceptance rests on.
+        NaN where no load was carried. Rates are sessions/s.
 
     Raises
     ------
     UserError
-        An unknown device, workload or lever; the known ones are listed.
+        An unknown device, workload or lever (the known ones are listed), or a model that does not fit.
     """
     check_known(devices, workloads, levers)
-    assumed("mtp-cut-off", "chat", cut_off_rows)
+    for device in devices:
+        for lever in levers:
+            lever_fleet(device, lever, workloads[0], cut_off_rows=cut_off_rows)
     order = [(device, workload, lever) for device in devices for workload in workloads for lever in levers]
     slowest_first = sorted(order, key=lambda each: SLOWEST.index(each[1]))
     found = spread(_point, [(*each, cut_off_rows) for each in slowest_first], workers)
@@ -89,8 +91,8 @@ def compared(points: pd.DataFrame) -> pd.DataFrame:
     -------
     pd.DataFrame
         ``device, workload, lever, metric, value, change, mark, verdict, size``. `change` is relative to the baseline on
-        the same device and workload, null for the baseline itself; `mark` holds the caveats (`speclab.model.chapter10.
-        marks`), `verdict` is better, worse or same, `size` the number of arrows, 0 to 3.
+        the same device and workload, null for the baseline itself; `mark` holds the caveats
+        (`speclab.model.chapter10.marks`), `verdict` is better, worse or same, `size` the number of arrows, 0 to 3.
     """
     baseline = points[points["lever"] == "baseline"].set_index(["device", "workload"])
     rows = []
@@ -110,7 +112,7 @@ def compared(points: pd.DataFrame) -> pd.DataFrame:
                     "change": change,
                     "mark": " ".join(marks(point["device"], point["lever"], metric, goodput_change)),
                     "verdict": None if plain else verdict(metric, change),
-                    "size": None if plain else size(change),
+                    "size": size(change),
                 }
             )
     return pd.DataFrame(rows)

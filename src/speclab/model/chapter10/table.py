@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import pandas as pd
@@ -66,7 +67,7 @@ def device_table(
         find_device(slug)
         common = {"device": slug, "target": target, "gpus": gpus}
         plain = validated(Fleet, common)
-        speculative = validated(Fleet, {**common, "speculation": drafts.model_dump()})
+        speculative = validated(Fleet, {**common, "speculation": drafts})
         machine, shape = together(find_device(slug), gpus), plain.cost.target
         for context in contexts:
             for batch in batches:
@@ -98,4 +99,51 @@ def device_table(
                         "fits_memory": cached <= speculative.kv_room,
                     }
                 )
+    return pd.DataFrame(rows)
+
+
+def cut_offs(
+    devices: Sequence[str] = (*DEVICES, "h200-sxm", "b200"),
+    contexts: Sequence[int] = (512, 1024, 2048, 4096),
+    *,
+    target: str = "llama-3-8b",
+    drafter: str = "mtp-head-8b",
+    k: int = 3,
+    alpha: float = 0.7,
+    gpus: int = 1,
+) -> pd.DataFrame:
+    """Return below how many rows speculation pays: where to cut it off, as far as memory lets a batch grow.
+
+    Parameters are those of `device_table`.
+
+    Returns
+    -------
+    pd.DataFrame
+        ``device, context, break_even_rows, rows_that_fit``; the first is the fewest rows at which a token costs no less
+        than plainly, NaN where all that fit gain.
+    """
+    drafts = validated(Speculation, {"drafter": drafter, "k": k, "alpha": alpha})
+    rows = []
+    for slug in devices:
+        find_device(slug)
+        common = {"device": slug, "target": target, "gpus": gpus}
+        plain, fleet = validated(Fleet, common), validated(Fleet, {**common, "speculation": drafts})
+        off, on = plain.cost, fleet.cost
+        for context in contexts:
+            fitting = fleet.kv_room // context
+            losing = (
+                batch
+                for batch in range(1, fitting + 1)
+                for cached in [batch * context]
+                if off.seconds(Rows(batch, cached)) * drafts.tokens_per_pass
+                <= on.seconds(Rows(batch, cached, batch, cached))
+            )
+            rows.append(
+                {
+                    "device": slug,
+                    "context": context,
+                    "break_even_rows": float(next(losing, math.nan)),
+                    "rows_that_fit": fitting,
+                }
+            )
     return pd.DataFrame(rows)

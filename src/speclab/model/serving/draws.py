@@ -51,7 +51,7 @@ def uniforms(seed: int, request: int, count: int, skip: int = 0) -> NDArray[np.f
     a = (np.uint64(start) + steps * np.uint64(_GOLDEN)).astype(np.uint32)
     t = (a ^ (a >> np.uint32(15))) * (a | np.uint32(1))
     t = (t + (t ^ (t >> np.uint32(7))) * (t | np.uint32(61))) ^ t
-    return (t ^ (t >> np.uint32(14))) / 2.0**32
+    return np.asarray((t ^ (t >> np.uint32(14))) / 2.0**32, dtype=np.float64)
 
 
 def flat_bursts(seed: int, request: int, tokens: int, k: int, alpha: float) -> Bursts:

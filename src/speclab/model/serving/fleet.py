@@ -114,6 +114,8 @@ class Fleet(Chosen):
         None decodes plainly.
     charges : Charges
         What drafting is charged.
+    kv_tokens : int, optional
+        Room of an instance's KV cache, where another is assumed than what fits beside the weights.
     max_rows, max_prompt_tokens : int
         Most rows of an instance, and most prompt tokens of one pass; a longer prompt passes alone.
     """
@@ -124,6 +126,7 @@ class Fleet(Chosen):
     instances: int = Field(default=1, ge=1)
     speculation: Speculation | None = None
     charges: Charges = Charges()
+    kv_tokens: int | None = Field(default=None, ge=1)
     max_rows: int = Field(default=256, ge=1)
     max_prompt_tokens: int = Field(default=8192, ge=1)
 
@@ -145,8 +148,15 @@ class Fleet(Chosen):
                 f"{shape.name} has {shape.heads} heads and {shape.kv_heads} of keys and values: "
                 f"choose gpus that divide both, not {self.gpus}"
             )
+        if self.drafter is not None and self.drafter.vocabulary != shape.vocabulary:
+            raise ValueError(
+                f"{self.drafter.name} reads {self.drafter.vocabulary:,} tokens and {shape.name} {shape.vocabulary:,}: "
+                "choose a drafter of the target's vocabulary"
+            )
+        if self.drafter is not None and not self.drafter.own_embedding and self.drafter.width != shape.width:
+            raise ValueError(f"{self.drafter.name} does not fit {shape.name}: choose a head as wide as the target")
         if self.kv_room <= 0:
-            raise ValueError(f"the weights do not fit {self.gpus} x {self.device}: give more gpus, or another device")
+            raise ValueError(f"the weights do not fit {self.gpus} x {self.device}: give more gpus or another device")
         return self
 
     @property
@@ -183,6 +193,8 @@ class Fleet(Chosen):
     @property
     def kv_room(self) -> int:
         """Tokens of KV cache that fit beside the weights of one instance."""
+        if self.kv_tokens is not None:
+            return self.kv_tokens
         return kv_capacity_tokens(together(device(self.device), self.gpus), transformer(self.target), self.drafter)
 
     def check_batch(self, rows: int, context: int) -> None:

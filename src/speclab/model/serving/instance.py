@@ -63,7 +63,7 @@ class Instance:
             work = self.rows.work()
             price = self._pricing.decode(*work)
             self.busy_until_s = now_s + price.seconds
-            self.passes.note_decode(now_s, self.busy_until_s, work.count, price)
+            self.passes.note_decode(now_s, self.busy_until_s, work.rows, price)
         else:
             self.busy_until_s = NEVER
 

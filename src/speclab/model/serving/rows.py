@@ -1,8 +1,8 @@
 """The rows of one instance that are being decoded, pass by pass.
 
 Two kinds. Where every pass speculates, or none does, a row's progress is known when it joins: `PlannedRows` adds it to
-the sums of the passes to come, and a pass then costs the same with one row as with 256. With a cut-off the batch decides
-in each pass, and `CutOffRows` asks every row in turn.
+the sums of the passes to come, and a pass then costs the same with one row as with 256. With a cut-off the batch
+decides in each pass, and `CutOffRows` asks every row in turn.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from speclab.model.serving.draws import Bursts
 class Work(NamedTuple):
     """What a pass is priced by; see `speclab.model.step.Rows`."""
 
-    count: int
+    rows: int
     context: int
     drafted: int
     drafted_context: int

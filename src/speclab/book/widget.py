@@ -1,0 +1,85 @@
+"""Interactive parts of a page: data and a small script in one piece of HTML, which asks for no other file.
+
+A chapter takes the piece in with ``{raw} html``. So it works from a local file and without a network, no script is
+loaded on a page that has no use for it, and a change of data or script is a change of a file that Sphinx watches.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from html import escape
+from importlib.resources import files
+from typing import Any, Literal
+
+from speclab import paths
+from speclab.book import badge
+
+Kind = Literal["animation", "explorer"]
+
+DIGITS = 6
+"""Significant digits of every number, so that the last bit of a sum does not show as a change."""
+
+
+def html(kind: Kind, data: Mapping[str, Any], *, label: str, source: str, without_script: str) -> str:
+    """Return a widget as HTML.
+
+    Parameters
+    ----------
+    kind : {'animation', 'explorer'}
+        Which script draws it.
+    data : mapping
+        What it draws: JSON types only, numbers finite.
+    label : str
+        What it is, for those who cannot see it.
+    source : str
+        Badge of its numbers (`speclab.book.badge`).
+    without_script : str
+        What a reader without scripts, or of a print, is told instead.
+
+    Raises
+    ------
+    ValueError
+        A number is not finite: a missing value is None.
+    """
+    script = "\n".join(_script(name) for name in ("dom", kind))
+    return (
+        f'<div class="widget widget-{kind}" data-widget="{kind}" aria-label="{escape(label)}">\n'
+        f'<p class="widget-source">{badge.html(source)} {escape(label)}</p>\n'
+        f'<p class="widget-without-script">{escape(without_script)}</p>\n'
+        f'<script type="application/json">{to_json(data)}</script>\n'
+        "</div>\n"
+        f"<script>(() => {{\n{script}}})();</script>\n"
+    )
+
+
+def keep(kind: Kind, data: Mapping[str, Any], name: str, **words: str) -> None:
+    """Write a widget to ``book/widgets/<name>.html``; the words are those of `html`."""
+    write(name, html(kind, data, **words))
+
+
+def write(name: str, piece: str) -> None:
+    """Write a piece of HTML to ``book/widgets/<name>.html``, from where a chapter takes it in."""
+    into = paths.book() / "widgets"
+    into.mkdir(parents=True, exist_ok=True)
+    (into / f"{name}.html").write_text(piece, encoding="utf-8")
+
+
+def to_json(data: Any) -> str:
+    """Return JSON that can stand inside a script element of a page, numbers to `DIGITS` significant digits."""
+    text = json.dumps(_rounded(data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", r"\u003c")  # a text that holds </script> would end the element
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _rounded(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(each) for each in value]
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < 10**DIGITS else float(f"{value:.{DIGITS}g}")
+    return value
+
+
+def _script(name: str) -> str:
+    return (files("speclab.book") / "scripts" / f"{name}.js").read_text(encoding="utf-8")

@@ -1,0 +1,244 @@
+"""The tables of the cost model and of the simulated fleet, as the book shows them; nothing in them is measured."""
+
+from __future__ import annotations
+
+import json as json_format
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from speclab.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+cli = typer.Typer(no_args_is_help=True, help=__doc__)
+err = Console(stderr=True)
+
+ALIASES = {"h100": "h100-sxm", "h200": "h200-sxm", "a100": "a100-sxm"}
+"""Short names of devices that a person may type."""
+
+OPTIONS = {"k": "--gamma", "alpha": "--alpha", "drafter": "--drafter", "gpus": "--gpus", "target": "--target",
+           "batch": "--batch", "below_rows": "--cut-off", "workload": "--workload", "lever": "--lever"}  # fmt: skip
+"""The options behind the keys that the model's own errors name."""
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON list of flat objects.")]
+Devices = Annotated[str | None, typer.Option("--device", help="Comma-separated: h100, h200, a100, b200.")]
+Workloads = Annotated[str | None, typer.Option("--workload", help="Comma-separated part of the five.")]
+Levers = Annotated[str | None, typer.Option("--lever", help="Comma-separated; baseline, mtp and draft-1b by default.")]
+
+
+@cli.command("table")
+def device_table(
+    devices: Devices = None,
+    contexts: Annotated[str | None, typer.Option("--context", help="Tokens cached of each row.")] = None,
+    batches: Annotated[str | None, typer.Option("--batch", help="Rows of a pass.")] = None,
+    target: Annotated[str, typer.Option(help="Shape of the model.")] = "llama-3-8b",
+    drafter: Annotated[str, typer.Option(help="Shape of what drafts.")] = "mtp-head-8b",
+    k: Annotated[int, typer.Option("--gamma", "-k", help="Draft positions.")] = 3,
+    alpha: Annotated[float, typer.Option(help="Acceptance of each position.")] = 0.7,
+    gpus: Annotated[int, typer.Option(help="GPUs in tensor parallel.")] = 1,
+    json: Json = False,
+) -> None:
+    """Print what a token costs with and without speculation, by device, context and batch: cost model, no queue.
+
+    Without options it is the source's table, two of whose rows no one GPU can hold; a batch that you ask for must fit.
+    """
+    from speclab.model.chapter10 import table
+
+    with _named():
+        found = table.device_table(
+            _devices(devices, table.DEVICES),
+            _whole_numbers(contexts, "--context", table.CONTEXTS),
+            _whole_numbers(batches, "--batch", table.BATCHES),
+            target=target, drafter=drafter, k=k, alpha=alpha, gpus=gpus,
+            must_fit=contexts is not None or batches is not None,
+        )  # fmt: skip
+    shown = ["device", "context", "batch", "plain_ms_per_token", "speculative_ms_per_token", "plain_bound",
+             "verify_bound", "speed_up", "fits_memory"]  # fmt: skip
+    _print(found, json, shown)
+
+
+@cli.command("closed-forms")
+def closed_forms(json: Json = False) -> None:
+    """Print Leviathan et al.'s Table 1, and tokens per pass and theorems 3.8 and 3.11 beside the simulator."""
+    from speclab.model import chapter10
+
+    tables = {"table1": chapter10.table1(), "draws": chapter10.draws(), "theorems": chapter10.theorems()}
+    if json:
+        typer.echo(_dumped([{"form": form} | row for form, table in tables.items() for row in _rows(table)]))
+        return
+    for form, table in tables.items():
+        typer.echo(f"{form}\n{_text(table)}\n")
+
+
+@cli.command("saturation")
+def saturation(
+    rates: Annotated[str | None, typer.Option("--rate", help="Requests per second, comma-separated.")] = None,
+    cut_off: Annotated[int | None, typer.Option(help="Rows from which the third variant decodes plainly.")] = None,
+    json: Json = False,
+) -> None:
+    """Print throughput with and without speculation as one A100 fills up."""
+    from speclab.model import chapter10
+    from speclab.model.chapter10.saturation import CUT_OFF_ROWS, RATES
+
+    with _named():
+        rows = CUT_OFF_ROWS if cut_off is None else cut_off
+        found = chapter10.saturation(_numbers(rates, "--rate", RATES), rows)
+    _print(found, json, list(found.columns))
+
+
+@cli.command("animation")
+def animation(
+    variant: Annotated[str | None, typer.Option(help="Only this one.")] = None,
+    json: Json = False,
+) -> None:
+    """Print the recordings behind the animation: two requests on one H100, pass by pass."""
+    from speclab.model.chapter10.animation import VARIANTS
+    from speclab.model.chapter10.animation import animation as recorded
+
+    if variant is not None and variant not in VARIANTS:
+        raise UserError(f"unknown variant {variant!r}", f"there are {', '.join(VARIANTS)}", key="--variant")
+    found = recorded()
+    found = found if variant is None else found[found["variant"] == variant]
+    _print(found, json, [name for name in found.columns if name not in ("kept", "requests", "passes")])
+
+
+@cli.command("sweep")
+def sweep(
+    devices: Devices = None,
+    workloads: Workloads = None,
+    levers: Levers = None,
+    cut_off: Annotated[int | None, typer.Option(help="Rows from which mtp-cut-off decodes plainly.")] = None,
+    all_metrics: Annotated[bool, typer.Option("--points", help="All metrics, one row a configuration.")] = False,
+    json: Json = False,
+) -> None:
+    """Simulate workloads by lever by device: capacity, price, energy, latency, and the change from the baseline."""
+    from speclab.model import chapter10
+    from speclab.model.chapter10.levers import CUT_OFF_ROWS, PAGE
+    from speclab.model.chapter10.presets import DEVICES, WORKLOADS
+
+    with _named():
+        run = chapter10.points if all_metrics else chapter10.sweep
+        found = run(
+            _devices(devices, DEVICES), _split(workloads, tuple(WORKLOADS)), _split(levers, PAGE),
+            cut_off_rows=CUT_OFF_ROWS if cut_off is None else cut_off,
+        )  # fmt: skip
+    _print(found, json, [name for name in found.columns if name not in ("assumed", "runs")])
+
+
+@cli.command("capacity")
+def capacity(
+    devices: Devices = "h100",
+    workloads: Workloads = None,
+    levers: Levers = None,
+    seeds: Annotated[int, typer.Option(min=2, help="How many seeds.")] = 8,
+    json: Json = False,
+) -> None:
+    """Simulate goodput at capacity over several seeds: its mean, and a 95% t interval."""
+    from speclab.model import chapter10
+    from speclab.model.chapter10.levers import PAGE
+    from speclab.model.chapter10.presets import DEVICES, WORKLOADS
+
+    with _named():
+        found = chapter10.capacity_over_seeds(
+            _devices(devices, DEVICES), _split(workloads, tuple(WORKLOADS)), _split(levers, PAGE),
+            seeds=range(1, seeds + 1),
+        )  # fmt: skip
+    _print(found, json, list(found.columns))
+
+
+@cli.command("charges")
+def charges(device: Annotated[str, typer.Option(help="One device.")] = "h100", workloads: Workloads = None,
+            json: Json = False) -> None:  # fmt: skip
+    """Simulate goodput at capacity with the drafter's launches and all-reduces free, as on the page, and charged."""
+    from speclab.model import chapter10
+    from speclab.model.chapter10.presets import WORKLOADS
+
+    with _named():
+        found = chapter10.charges(ALIASES.get(device, device), _split(workloads, tuple(WORKLOADS)))
+    _print(found, json, list(found.columns))
+
+
+@cli.command("gaps")
+def gaps(json: Json = False) -> None:
+    """Print why the 99th percentile of token gaps rises with speculation on the offline batch."""
+    from speclab.model import chapter10
+
+    found = chapter10.gaps()
+    _print(found, json, list(found.columns))
+
+
+@cli.command("keep")
+def keep(everything: Annotated[bool, typer.Option("--all", help="Also what is up to date.")] = False) -> None:
+    """Make the committed tables of the chapter again that its model has left behind."""
+    from speclab.model.chapter10 import kept
+
+    made = kept.refresh(kept.TABLES if everything else None, lambda name: err.print(f"  {name}", highlight=False))
+    err.print(f"{len(made)} of {len(kept.TABLES)} tables made", highlight=False)
+
+
+def _print(table: pd.DataFrame, json: bool, shown: list[str]) -> None:
+    typer.echo(_dumped(_rows(table)) if json else _text(table[shown]))
+
+
+def _text(table: pd.DataFrame) -> str:
+    return table.to_string(index=False, na_rep="-", float_format="%.4g")
+
+
+def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(name): _plain(value) for name, value in row.items()} for row in table.to_dict("records")]
+
+
+def _plain(value: object) -> object:
+    """Return a value as strict JSON holds it."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _dumped(rows: list[dict[str, Any]]) -> str:
+    return json_format.dumps(rows, indent=1, allow_nan=False)
+
+
+@contextmanager
+def _named() -> Iterator[None]:
+    """Name the option where the model's own error names a key."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(
+            error.problem, error.remedy, file=error.file, key=OPTIONS.get(error.key or "", error.key)
+        ) from None
+
+
+def _devices(value: str | None, default: tuple[str, ...]) -> list[str]:
+    return [ALIASES.get(name, name) for name in _split(value, default)]
+
+
+def _split(value: str | None, default: tuple[str, ...]) -> list[str]:
+    return list(dict.fromkeys(part.strip() for part in value.split(","))) if value else list(default)
+
+
+def _whole_numbers(value: str | None, option: str, default: tuple[int, ...]) -> list[int]:
+    return _parsed(int, value, option, default, "give whole numbers from 1 on, comma-separated")
+
+
+def _numbers(value: str | None, option: str, default: tuple[float, ...]) -> list[float]:
+    return _parsed(float, value, option, default, "give numbers above 0, comma-separated")
+
+
+def _parsed(
+    parse: Callable[[str], Any], value: str | None, option: str, default: tuple[Any, ...], remedy: str
+) -> list[Any]:
+    if value is None:
+        return list(default)
+    try:
+        found = [parse(part) for part in _split(value, ())]
+    except ValueError:
+        found = []
+    if not found or not all(0 < number < math.inf for number in found):
+        raise UserError(f"found {value!r}", remedy, key=option)
+    return found
