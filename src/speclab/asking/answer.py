@@ -35,12 +35,15 @@ class Answered:
         What the same model got wrong where it could be held against a measurement.
     calibration : str
         Name, and what it was fitted on.
+    most_in_flight : int or None
+        Requests of the mean context that fit into memory; None where the memory is not known.
     """
 
     prediction: Prediction
     bills: list[dict[str, float | None]]
     errors: list[Errors]
     calibration: str
+    most_in_flight: int | None
 
     def as_json(self) -> dict[str, Any]:
         """Return one flat object: lists over concurrency, the crossover with its interval, warnings, errors."""
@@ -57,6 +60,7 @@ class Answered:
             "cost": self.bills,
             "stated_error": [each.row() for each in self.errors],
             "calibration": self.calibration,
+            "most_in_flight": self.most_in_flight,
         }
 
 
@@ -85,7 +89,7 @@ def answer(asked: Asked, with_errors: bool = True) -> Answered:
     prediction = replace(found, warnings=[*notes, *found.warnings])
     bills = [] if machine is None else _bills(machine, question, fit.parameters, concurrency, value)
     errors = _errors(asked, calibration) if with_errors else []
-    return Answered(prediction, bills, errors, f"{calibration.name}: {fit.fitted_on}")
+    return Answered(prediction, bills, errors, f"{calibration.name}: {fit.fitted_on}", most)
 
 
 def _carried(calibration: Calibration, machine: Device | None) -> tuple[Fit, list[str]]:

@@ -73,6 +73,11 @@ def map_data(first: Asked, draws: int = DRAWS) -> dict[str, Any]:
     }
 
 
+def device_names() -> dict[str, str]:
+    """Return the devices of the map with their names for the reader."""
+    return {key: device(SHORT_DEVICES.get(key, key)).name for key in DEVICES}
+
+
 def _device(key: str) -> dict[str, Any]:
     sheet = device(SHORT_DEVICES.get(key, key))
     return {

@@ -7,6 +7,7 @@ from speclab.figures.keep import keep
 from speclab.figures.levers import charged, frontier, gains
 from speclab.figures.passes import closed_forms, replay, roofline
 from speclab.figures.speed import arms_at_one, speed_up, trade_off
+from speclab.figures.survey import speed_up_by_device
 
 __all__ = [
     "acceptance_by_position",
@@ -24,6 +25,7 @@ __all__ = [
     "roofline",
     "spare_compute",
     "speed_up",
+    "speed_up_by_device",
     "step_anatomy",
     "trade_off",
 ]

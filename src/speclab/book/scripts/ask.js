@@ -47,18 +47,20 @@ const launchOf = (asked, calibration, parameters, question) => {
   return [0, [`the model's own price of a draft position, ${passes} ms, is above ${general(asked.drafting_ms)} ms`]];
 };
 
-// Requests of the mean context that fit into memory
-const mostInFlight = (data, device, question) => {
-  const { target, drafter, context, k } = question;
+// Tokens of KV cache that a device has room for, and requests of the mean context that fit into it
+const roomFor = (data, device, { target, drafter }) => {
   const held = target.resident_bytes + (drafter?.resident_bytes ?? 0);
-  const room = Math.floor((data.usable_memory * device.memory_bytes - held) / (target.kv_bytes + (drafter?.kv_bytes ?? 0)));
-  const most = Math.floor(room / (context + k + 1));
-  if (most < 1) {
-    throw new Refused(
-      `one request of ${rounded(context)} tokens does not fit: ${device.name} has room for ${thousands(Math.max(room, 0))} tokens of KV cache beside the weights`,
-      "give a shorter context, or a device with more memory", "context");
-  }
-  return most;
+  return Math.floor((data.usable_memory * device.memory_bytes - held) / (target.kv_bytes + (drafter?.kv_bytes ?? 0)));
+};
+const fits = (data, device, question) => Math.floor(roomFor(data, device, question) / (question.context + question.k + 1));
+
+const mostInFlight = (data, device, question) => {
+  const most = fits(data, device, question);
+  if (most >= 1) return most;
+  const room = thousands(Math.max(roomFor(data, device, question), 0));
+  throw new Refused(
+    `one request of ${rounded(question.context)} tokens does not fit: ${device.name} has room for ${room} tokens of KV cache beside the weights`,
+    "give a shorter context, or a device with more memory", "context");
 };
 
 const inFlight = (data, asked, device, question, most) => {

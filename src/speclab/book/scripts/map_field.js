@@ -15,45 +15,43 @@ const flatLike = (tokens, k, coverage) => {
 };
 const flatCurve = (share, k) => Array.from({ length: k }, (_, at) => share ** (at + 1));
 
-// What the map may have upwards: the rows' values, the question for one of them, and where the reader stands
+// What the map may have upwards: its values, what each changes in the question, and where the reader stands
 const FIELD_AXES = {
   context: {
     label: "context, tokens",
     values: () => geometric(128, 32768, FIELD_ROWS),
-    ask: (asked, context) => ({ ...asked, context, prompt: null, answer: null }),
-    mine: ({ question }) => question.context,
+    change: (_, context) => ({ context, prompts_per_token: 0 }),
+    mine: (question) => question.context,
     ticks: [128, 512, 2048, 8192, 32768],
   },
   acceptance: {
     label: "acceptance, the same at each position",
     values: () => Array.from({ length: FIELD_ROWS }, (_, at) => 0.05 + (0.9 * at) / (FIELD_ROWS - 1)),
-    ask: (asked, share) => ({ ...asked, acceptance: flatCurve(share, asked.k) }),
-    mine: ({ question }) => flatLike(tokensAt(question, question.k), question.k, question.coverage),
+    change: ({ k }, share) => ({ acceptance: flatCurve(share, k) }),
+    mine: (question) => flatLike(tokensAt(question, question.k), question.k, question.coverage),
     ticks: [0.1, 0.3, 0.5, 0.7, 0.9],
   },
   k: {
     label: "draft positions k, your curve cut at each",
-    values: (asked) => Array.from({ length: asked.k }, (_, at) => at + 1),
-    ask: (asked, k) => ({ ...asked, k, acceptance: asked.acceptance.slice(0, k) }),
-    mine: ({ question }) => question.k,
+    values: ({ k }) => Array.from({ length: k }, (_, at) => at + 1),
+    change: ({ acceptance }, k) => ({ k, acceptance: acceptance.slice(0, k) }),
+    mine: (question) => question.k,
     ticks: null,
   },
 };
 
-// Speed-ups of every cell, null where memory is full; pure. What a draft position takes beside its passes is fixed
-// by the reader's own question, and stays the same all over the map.
+// Speed-ups of every cell, null where memory is full; pure. What a draft position takes beside its passes follows from
+// the reader's own question and is the same all over the map.
 const field = (data, asked, axis) => {
-  const own = understood(data, asked);
+  const { device, parameters, question } = understood(data, asked);
+  const { values, change, mine } = FIELD_AXES[axis];
   const columns = geometric(1, 1024, FIELD_COLUMNS);
-  const rows = FIELD_AXES[axis].values(asked).map((value) => {
-    const changed = FIELD_AXES[axis].ask({ ...asked, drafting_ms: null }, value);
-    const question = { ...own.question, k: changed.k, acceptance: changed.acceptance };
-    if (axis === "context") Object.assign(question, { context: value, prompts_per_token: 0 });
-    let most = 0;
-    try { most = mostInFlight(data, own.device, question); } catch (error) { if (!(error instanceof Refused)) throw error; }
-    return { value, cells: columns.map((at) => (at <= most ? speedUp(own.parameters, question, at, question.k) : null)) };
+  const rows = values(question).map((value) => {
+    const changed = { ...question, ...change(question, value) };
+    const most = fits(data, device, changed);
+    return { value, cells: columns.map((at) => (at <= most ? speedUp(parameters, changed, at, changed.k) : null)) };
   });
-  return { columns, rows, mine: FIELD_AXES[axis].mine(own), question: own.question };
+  return { columns, rows, mine: mine(question) };
 };
 
 const fieldPlot = (plot, { columns, rows, mine }, axis, concurrency) => {
@@ -69,7 +67,7 @@ const fieldPlot = (plot, { columns, rows, mine }, axis, concurrency) => {
   const share = (value) => (values.length > 1 ? (level(value) - level(values[0])) / (level(values.at(-1)) - level(values[0])) : 0);
   const row = (value) => bottom - tall * (0.5 + share(value) * (rows.length - 1));
   const cells = rows.flatMap(({ value, cells: ratios }) => ratios.map((ratio, at) => (ratio === null ? null : makeSvg("rect", {
-    class: ratio >= 1 ? "pays" : "loses", x: MAP_MARGIN.left + at * step, y: row(value) - tall / 2, width: step + 0.4, height: tall + 0.4,
+    class: ratio >= 1 ? "pays" : "loses", "shape-rendering": "crispEdges", x: MAP_MARGIN.left + at * step, y: row(value) - tall / 2, width: step, height: tall,
     "fill-opacity": Math.min(1, Math.abs(Math.log2(ratio)) / 1.3).toFixed(3) })))).filter(Boolean);
   // the border between the two colours, drawn: it is read without colours too
   const border = rows.flatMap(({ value, cells: ratios }) => {

@@ -34,12 +34,12 @@ const upAxis = ({ width }, up, shown = written) => up.ticks.flatMap((value) => [
 
 const geometric = (low, high, points) => Array.from({ length: points }, (_, at) => low * (high / low) ** (at / (points - 1)));
 
-const curvePlot = (plot, { curve, mine, worst, inside, most, crossover }) => {
+const curvePlot = (plot, { curve, mine, worst, inside, most }) => {
   const size = sizeOf(plot, 380);
-  const { concurrency: rows, speed_up: ratio } = curve;
+  const { concurrency: rows, speed_up: ratio, crossover } = curve;
   const wide = worst === null ? [] : [ratio.map((value) => value / (1 - worst)), ratio.map((value) => value / (1 + worst))];
   const highest = Math.max(1.2, ...curve.speed_up_high, ...(wide[0] ?? [])) * 1.06;
-  const across = logScale(rows[0], rows.at(-1), MAP_MARGIN.left, size.width - MAP_MARGIN.right);
+  const across = logScale(1, Math.max(2, rows.at(-1)), MAP_MARGIN.left, size.width - MAP_MARGIN.right);
   const [bottom, top] = [size.height - MAP_MARGIN.bottom, MAP_MARGIN.top];
   const up = { place: (value) => bottom - (value / highest) * (bottom - top), ticks: ticks(0, highest, (bottom - top) / 55) };
   const spot = (at, values) => `${across.place(rows[at])},${up.place(values[at])}`;
@@ -49,9 +49,11 @@ const curvePlot = (plot, { curve, mine, worst, inside, most, crossover }) => {
   const line = (name, from, to) => (to - from > 1
     ? [makeSvg("polyline", { class: name, points: rows.slice(from, to).map((_, at) => spot(from + at, ratio)).join(" ") })] : []);
   const beside = (x) => (x > size.width * 0.62 ? { x: x - 9, "text-anchor": "end" } : { x: x + 9, "text-anchor": "start" });
+  const shown = (at) => across.place(Math.min(rows.at(-1), Math.max(1, at)));
   const cross = crossover === null || crossover > rows.at(-1) ? [] : [
+    makeSvg("line", { class: "crossover", x1: shown(curve.low ?? 1), x2: shown(curve.high ?? rows.at(-1)), y1: up.place(1), y2: up.place(1) }),
     makeSvg("circle", { class: "crossover", cx: across.place(crossover), cy: up.place(1), r: 6 }),
-    svgText(`crossover ${written(crossover)}`, { class: "name", ...beside(across.place(crossover)), y: up.place(1) + 18 })];
+    svgText(`crossover ${written(crossover)}`, { class: "name", ...beside(across.place(crossover)), y: up.place(1) + 20 })];
   const [x, y] = [across.place(mine.concurrency), up.place(mine.speed_up)];
   const here = [makeSvg("line", { class: "here", x1: x, x2: x, y1: y, y2: bottom }),
     makeSvg("polygon", { class: "here", points: `${x},${y - 8} ${x + 8},${y} ${x},${y + 8} ${x - 8},${y}` }),
