@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from speclab import paths
+from speclab.book import pages
 
-MODEL = sorted((paths.book() / "model").glob("*.md"))
-CHAPTERS = sorted(
-    [paths.book() / "index.md", *(paths.book() / "lab").glob("*.md"), *(paths.book() / "cpu").glob("*.md"), *MODEL]
-)
+PARTS = ("lab", "cpu", "model")
+CHAPTERS = [paths.book() / "index.md", *sorted(file for part in PARTS for file in (paths.book() / part).glob("*.md"))]
+MODEL = [paths.book() / "model" / f"{name}.md" for name in pages.CHAPTER10]
 
 NOT_PROSE = re.compile(
     r"```.*?```|\$\$.*?\$\$|\$[^$]*\$|\{[\w:]+\}`[^`]*`|`[^`]*`|\]\([^)]*\)|:::\{[\w-]+\} \S+\.svg|^:\w+:.*?$",

@@ -24,8 +24,8 @@ PAGE = ("baseline", "mtp", "draft-1b")
 """The levers of the page's two tables, the baseline among them."""
 
 CUT_OFF_ROWS = 128
-"""Rows of a pass from which on ``mtp-cut-off`` decodes plainly. By `cut_offs` a row of short context gains up to between
-123 and 207 rows on the sweep's fleets, and one of long context always."""
+"""Rows of a pass from which on ``mtp-cut-off`` decodes plainly. By `cut_offs` rows of short context gain up to between
+123 and 207 of them on the sweep's fleets, and rows of long context always."""
 
 _REVISES = "coding-agent"  # its answers repeat their prompt, as Lab 9's revision workload does
 

@@ -32,4 +32,8 @@ def spread(
     spawn = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
     with ProcessPoolExecutor(workers, spawn) as pool:
         started = [pool.submit(work, *task) for task in tasks]
-        return [each.result() for each in started]
+        try:
+            return [each.result() for each in started]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

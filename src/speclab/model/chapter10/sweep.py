@@ -52,6 +52,7 @@ def points(
         An unknown device, workload or lever (the known ones are listed), or a model that does not fit.
     """
     check_known(devices, workloads, levers)
+    assumed("mtp-cut-off", workloads[0], cut_off_rows)
     for device in devices:
         for lever in levers:
             lever_fleet(device, lever, workloads[0], cut_off_rows=cut_off_rows)

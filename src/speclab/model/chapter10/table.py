@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import pandas as pd
 
 from speclab.model.cost import decode, verify
+from speclab.model.devices import Device, together
 from speclab.model.devices import device as find_device
-from speclab.model.devices import together
 from speclab.model.serving.fleet import Fleet, Speculation
-from speclab.model.step import Rows
+from speclab.model.step import Rows, StepPrice
 from speclab.validation import validated
 
 DEVICES = ("h100-sxm", "a100-sxm")
@@ -51,9 +51,9 @@ def device_table(
     -------
     pd.DataFrame
         ``device, context, batch, plain_ms_per_token, speculative_ms_per_token, plain_bound, verify_bound, speed_up``;
-        the steps behind them, ``plain_ms, verify_ms, drafting_ms`` (overhead included); operations per byte
-        of the two passes, and the device's ridge; ``kv_tokens`` asked for, ``kv_room_tokens`` there is,
-        ``fits_memory``.
+        the steps behind them, ``plain_ms, verify_ms, drafting_ms`` (overhead included), and ``plain_j_per_token,
+        speculative_j_per_token``, power at rest included; operations per byte of the two passes, and the device's
+        ridge; ``kv_tokens`` asked for, ``kv_room_tokens`` there is, ``fits_memory``.
 
     Raises
     ------
@@ -91,6 +91,8 @@ def device_table(
                         "plain_ms": off.seconds * 1e3,
                         "verify_ms": (on.seconds - on.drafting_s) * 1e3,
                         "drafting_ms": on.drafting_s * 1e3,
+                        "plain_j_per_token": _joules(off, machine) / batch,
+                        "speculative_j_per_token": _joules(on, machine) / (batch * drafts.tokens_per_pass),
                         "plain_flop_per_byte": read.flops / read.bytes,
                         "verify_flop_per_byte": checked.flops / checked.bytes,
                         "ridge_flop_per_byte": machine.ridge_flop_per_byte,
@@ -100,6 +102,10 @@ def device_table(
                     }
                 )
     return pd.DataFrame(rows)
+
+
+def _joules(step: StepPrice, machine: Device) -> float:
+    return step.energy_j + step.link_j + machine.idle_w * machine.gpus * step.seconds
 
 
 def cut_offs(
