@@ -27,7 +27,7 @@ def speed_up_by_device(rows: pd.DataFrame, names: Mapping[str, str], source: str
         What stands on the figure.
     """
     figure = Figure(figsize=(WIDE[0], 5.6), layout="constrained")
-    axes = figure.subplots(2, 2, sharex=True, sharey=True).flat
+    axes = figure.subplots(2, 2, sharex=True, sharey=True).ravel()
     for index, (axis, (device, name)) in enumerate(zip(axes, names.items(), strict=True)):
         axis.set_title(name)
         axis.axhline(1.0, color=BLACK, linewidth=1.0)
@@ -40,12 +40,11 @@ def speed_up_by_device(rows: pd.DataFrame, names: Mapping[str, str], source: str
             reached = crossover[crossover <= here["concurrency"].max()]
             axis.plot(reached, [1.0] * len(reached), "o", color="white", markeredgecolor=colour, markersize=8, zorder=4)
         concurrency_axis(axis, (1, 4, 16, 64, 256, 512))
-        if index % 2 == 0:
-            axis.set_ylabel("speed-up")
-        else:
-            axis.set_ylabel("")
+        axis.set_ylabel("speed-up over the baseline" if index % 2 == 0 else "")
         if index < 2:
             axis.set_xlabel("")
-    axes[0].legend(title="context, tokens", fontsize=9, title_fontsize=9, loc="lower left")
-    badge(figure, f"bands: nine of ten draws · rings: crossover · lines end where memory is full · {source}")
+    handles, labels = axes[0].get_legend_handles_labels()
+    title = "context, tokens"
+    figure.legend(handles, labels, title=title, ncols=3, fontsize=9, title_fontsize=9, loc="outside upper right")
+    badge(figure, f"bands: nine of ten draws · rings: crossover · a line ends where memory is full · {source}")
     return figure
