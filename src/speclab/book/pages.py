@@ -30,6 +30,9 @@ ANALYSES = (
 )
 """The analysis pages, by template and lab. The engine is the lab's own."""
 
+MODEL = ("calibration", "parameters")
+"""The pages of the calibrated model, by template in ``notebooks/model/``; they read what is published and measured."""
+
 # Code that has no say in what a notebook shows
 _NOT_IN_NOTEBOOKS = (
     "book/build.py",
@@ -39,6 +42,7 @@ _NOT_IN_NOTEBOOKS = (
     "book/pages.py",
     "book/sphinx_ext.py",
     "cli.py",
+    "model_commands.py",
 )
 
 
@@ -88,7 +92,7 @@ def runs() -> list[Page]:
 
 def analyses() -> list[Page]:
     """Return the analysis pages, in the order of the chapters they belong to."""
-    return [_analysis(*row) for row in ANALYSES]
+    return [*(_analysis(*row) for row in ANALYSES), *(_model(template) for template in MODEL)]
 
 
 def stamp(page: Page) -> str:
@@ -140,6 +144,24 @@ def _analysis(template: str, lab: str) -> Page:
         ),
         outputs=(),
         command=_papermill(template, name) + f" -p lab {lab} -p engine {engine}",
+        needs_runs=True,
+    )
+
+
+def _model(template: str) -> Page:
+    name = f"analysis/model/{template}"
+    tables = (paths.derived() / "cpu-smollm2").glob("*/*.csv")
+    return Page(
+        name=name,
+        template=_template(f"model/{template}"),
+        parameters={},
+        inputs=(
+            *sorted(paths.labs().glob("*/*.yml")),
+            *sorted(tables),
+            *sorted(paths.published().glob("*.csv")),
+        ),
+        outputs=(),
+        command=_papermill(f"model/{template}", name),
         needs_runs=True,
     )
 

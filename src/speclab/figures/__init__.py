@@ -2,6 +2,7 @@
 
 from speclab.figures.acceptance import acceptance_by_position, acceptance_over_concurrency
 from speclab.figures.baseline import occupancy, spare_compute
+from speclab.figures.calibration import cost_of_tokens, predicted_beside_measured, twin_speed_up
 from speclab.figures.cost import break_even, ngram_cost_and_return, step_anatomy
 from speclab.figures.keep import keep
 from speclab.figures.speed import arms_at_one, speed_up, trade_off
@@ -11,11 +12,14 @@ __all__ = [
     "acceptance_over_concurrency",
     "arms_at_one",
     "break_even",
+    "cost_of_tokens",
     "keep",
     "ngram_cost_and_return",
     "occupancy",
+    "predicted_beside_measured",
     "spare_compute",
     "speed_up",
     "step_anatomy",
     "trade_off",
+    "twin_speed_up",
 ]
