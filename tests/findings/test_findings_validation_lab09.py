@@ -5,6 +5,7 @@ import pytest
 
 from speclab import lab as labs
 from speclab import published
+from speclab.errors import UserError
 from speclab.findings.validation.lab09 import DRAFT, EAGLE, Twin, twin
 from speclab.findings.validation.twin_table import ASSUMED, GIVEN, NOT_MODELLED, PREDICTED, USED, twin_table
 from speclab.model.calibration.parameters import H100_8B
@@ -90,3 +91,8 @@ def test_what_is_held_is_stated_and_moves_the_answer(model: Twin, figures: pd.Da
     assert "bend" in model.calibration.held
     round_bend = twin(figures, labs.load("lab09"), start=H100_8B.replaced(bend=2.0))
     assert (round_bend.crossing(EAGLE).value or 1e9) > 1.3 * (model.crossing(EAGLE).value or 0)
+
+
+def test_the_overhead_is_not_carried_by_the_three_figures(figures: pd.DataFrame) -> None:
+    with pytest.raises(UserError, match="overhead_s runs away"):
+        twin(figures, labs.load("lab09"), free=("byte_per_s", "flop_per_s", "overhead_s"))

@@ -135,3 +135,12 @@ def test_another_device_keeps_its_share_of_the_data_sheet() -> None:
 def test_a_draft_of_its_own_launch_does_not_ask_the_parameters() -> None:
     own = step(SHARP.replaced(launch_s=9.0), TARGET, 1, TRAFFIC, replace(Draft(3, HEAD), launch_s=0.0))
     assert float(own.drafting_s) < 0.01
+
+
+def test_launches_hide_behind_a_longer_pass_of_the_target() -> None:
+    launched, hides = SHARP.replaced(launch_s=0.3e-3), Options(launches_hide=True)
+    draft = Draft(3, HEAD)
+    alone = [float(step(launched, TARGET, 1, TRAFFIC, draft, options=each).drafting_s) for each in (Options(), hides)]
+    assert alone[0] == alone[1]  # nothing to hide behind
+    full = [float(step(launched, TARGET, 256, TRAFFIC, draft, options=each).drafting_s) for each in (Options(), hides)]
+    assert full[0] - full[1] == pytest.approx(3 * 0.3e-3)  # all of them: the pass is many milliseconds longer

@@ -7,7 +7,7 @@ and prompt lengths as published, and the lab's assumed answer lengths. Everythin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -130,6 +130,7 @@ def twin(
     options: Options = ALL,
     start: Parameters = H100_8B,
     answer: float | None = None,
+    free: Sequence[str] = FREE,
 ) -> Twin:
     """Return Lab 9's twin.
 
@@ -145,6 +146,8 @@ def twin(
         What is held, and where the fit begins.
     answer : float, optional
         Another mean answer length than the lab's on every workload, tokens.
+    free : sequence of str
+        What is fitted.
 
     Raises
     ------
@@ -163,7 +166,7 @@ def twin(
     }  # fmt: skip
     ngram = lab.arm(NGRAM).simulated
     assert ngram is not None
-    calibration = fit(_measured(figures, traffic["chat"], options), start, FREE, FITTED_ON, exact=UNUSED)
+    calibration = fit(_measured(figures, traffic["chat"], options), start, free, FITTED_ON, exact=UNUSED)
     coverage = {str(workload): share for workload, share in ngram.coverage.items()}
     return Twin(calibration, figures, traffic, coverage, lab.concurrencies, options)
 

@@ -8,6 +8,7 @@ for k = 2 to 7.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,7 +16,7 @@ import pandas as pd
 
 from speclab.model.calibration.fit import Fit, Measured, Place, fit
 from speclab.model.calibration.parameters import H100_8B, Parameters
-from speclab.model.calibration.price import NO_DRAFT, Draft, Parts, step, step_s
+from speclab.model.calibration.price import ALL, NO_DRAFT, Draft, Options, Parts, step, step_s
 from speclab.model.calibration.traffic import Traffic, closed_loop
 from speclab.model.transformers import Transformer, transformer
 
@@ -99,20 +100,26 @@ def figures(table: pd.DataFrame) -> Figures:
     )
 
 
-def calibrated(figures: Figures, dataset: str, start: Parameters = H100_8B) -> Fit:
+def calibrated(
+    figures: Figures,
+    dataset: str,
+    start: Parameters = H100_8B,
+    options: Options = ALL,
+    free: Sequence[str] = FREE,
+) -> Fit:
     """Return the parameters fitted on EAGLE-3's and n-gram's speed-ups on one dataset.
 
     A ratio carries no scale: bandwidth is held.
     """
     measured = [
-        _measured(figures, each)
+        _measured(figures, each, options)
         for method in FITTED_WITH
         for each in figures.of(method, dataset)
     ]  # fmt: skip
-    return fit(measured, start, FREE, f"EAGLE-3 and n-gram, k = {K}, {dataset}", exact=UNUSED)
+    return fit(measured, start, free, f"EAGLE-3 and n-gram, k = {K}, {dataset}", exact=UNUSED)
 
 
-def predicted(figures: Figures, parameters: Parameters, asked: Figure) -> float:
+def predicted(figures: Figures, parameters: Parameters, asked: Figure, options: Options = ALL) -> float:
     """Return the model's speed-up at the place of a published one.
 
     EAGLE has no published acceptance here: it is taken from its own speed-up at batch 1 on the same dataset.
@@ -123,14 +130,22 @@ def predicted(figures: Figures, parameters: Parameters, asked: Figure) -> float:
         # tokens per step have a say in the step's time too, a small one: two rounds settle it
         tokens = 2.0
         for _ in range(2):
-            tokens = alone.speed_up / _ratio(figures, parameters, alone, tokens)
-    return tokens * _ratio(figures, parameters, asked, tokens)
+            tokens = alone.speed_up / _ratio(figures, parameters, alone, tokens, options)
+    return tokens * _ratio(figures, parameters, asked, tokens, options)
 
 
-def parts(parameters: Parameters, method: str, batch: float, dataset: str, tokens: float, coverage: float) -> Parts:
+def parts(
+    parameters: Parameters,
+    method: str,
+    batch: float,
+    dataset: str,
+    tokens: float,
+    coverage: float,
+    options: Options = ALL,
+) -> Parts:
     """Return one step of a method by part, or of the baseline."""
     draft = NO_DRAFT if method == "baseline" else Draft(K, SHAPES[method], coverage)
-    return step(parameters, TARGET, batch, TRAFFIC[dataset], draft, tokens)
+    return step(parameters, TARGET, batch, TRAFFIC[dataset], draft, tokens, options)
 
 
 def coverage(figures: Figures, parameters: Parameters, method: str, dataset: str) -> float:
@@ -142,18 +157,18 @@ def coverage(figures: Figures, parameters: Parameters, method: str, dataset: str
     return min(1.0, figures.first_accepted[dataset] / parameters.lookup_hit)
 
 
-def _ratio(figures: Figures, parameters: Parameters, at: Figure, tokens: float) -> float:
+def _ratio(figures: Figures, parameters: Parameters, at: Figure, tokens: float, options: Options) -> float:
     """Return the baseline's step over the method's."""
     covered = coverage(figures, parameters, at.method, at.dataset)
     draft = Draft(K, SHAPES[at.method], covered)
     traffic = TRAFFIC[at.dataset]
-    plain = step_s(parameters, TARGET, at.batch, traffic)
-    return float(plain / step_s(parameters, TARGET, at.batch, traffic, draft, tokens))
+    plain = step_s(parameters, TARGET, at.batch, traffic, options=options)
+    return float(plain / step_s(parameters, TARGET, at.batch, traffic, draft, tokens, options))
 
 
-def _measured(figures: Figures, each: Figure) -> Measured:
+def _measured(figures: Figures, each: Figure, options: Options) -> Measured:
     def model(parameters: Parameters) -> float:
-        return predicted(figures, parameters, each)
+        return predicted(figures, parameters, each, options)
 
     label = f"{each.method} on {each.dataset} at batch {each.batch:g}"
     tokens = each.batch * (1 + K * (each.method != "ngram"))

@@ -150,6 +150,7 @@ def fit(
 
     found = least_squares(residuals, values, bounds=(values - FURTHEST, values + FURTHEST), x_scale=0.1)
     best = parameters(found.x)
+    _check_inside(found.x - values, names, len(measured))
     condition = _check_carried(found.jac, names, len(measured))
     held = tuple(name for name in MEANINGS if name not in names and name not in exact and getattr(best, name) > 0)
     covariance = _covariance(measured, best, names, held, spreads, found.fun, found.jac)
@@ -171,6 +172,16 @@ def _check(measured: Sequence[Measured], start: Parameters, free: tuple[str, ...
         raise UserError(
             f"{len(measured)} measured figures cannot carry {len(free)} parameters ({', '.join(free)})",
             f"hold {len(free) - len(measured)} of them at a plausible value, or measure more",
+        )
+
+
+def _check_inside(moved: Floats, free: tuple[str, ...], n: int) -> None:
+    away = np.abs(moved) > FURTHEST - 0.01
+    if away.any():
+        name = free[int(np.argmax(away))]
+        raise UserError(
+            f"{name} runs away to a thousandth or a thousandfold: the {n} measured figures do not carry it",
+            "hold it at a plausible value",
         )
 
 

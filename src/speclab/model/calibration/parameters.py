@@ -105,7 +105,7 @@ MEANINGS: dict[str, Meaning] = {
         "how sharply a pass goes over from memory to arithmetic",
         2.0,
         4.5,
-        "2: best on arXiv:2601.11580; none: roofline",
+        "arXiv:2601.11580 does not tell 2 from 3.5, and speaks against more",
     ),
     "row_s": Meaning("s", "host, for each row of a step", 0.2e-6, 10e-6, "assumed"),
     "token_s": Meaning(

@@ -65,6 +65,9 @@ class Options:
     eager : bool
         Without captured graphs a pass pays launches by the layer: a draft position pays the step's overhead by its
         layers over the target's, besides its own launch.
+    launches_hide : bool
+        The host launches drafts while the device still verifies: what the target's pass takes longer than for one row
+        hides as much of the launches.
     """
 
     prefill: bool = True
@@ -73,6 +76,7 @@ class Options:
     first_pass: bool = True
     captured: tuple[int, ...] = ()
     eager: bool = False
+    launches_hide: bool = False
 
 
 ALL = Options()
@@ -145,6 +149,11 @@ def step(
     drafting = _drafting_s(parameters, draft, batch, prompts, context, positions, options)
     if options.eager:
         drafting = drafting + draft.k * parameters.overhead_s * draft.shape.layers / target.layers
+    if options.launches_hide:
+        one, none = np.ones_like(batch), np.zeros_like(batch)
+        alone = _pass_s(parameters, target, one * positions, none, one, positions, context, ())
+        launches = draft.k * (parameters.launch_s if draft.launch_s is None else draft.launch_s)
+        drafting = drafting - np.clip(verify - alone, 0, launches)
     return Parts(verify, drafting, sampling, host)
 
 
