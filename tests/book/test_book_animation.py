@@ -9,6 +9,7 @@ import pytest
 from chromium import Browser, Page
 from widget_samples import RECORDING, write_page
 
+from speclab import paths
 from speclab.book import widget
 
 WIDGET = '[data-widget="animation"]'
@@ -203,3 +204,23 @@ def test_a_print_holds_no_control(page: Page) -> None:
     assert page.value("getComputedStyle(document.querySelector('.widget'), '::after').content").startswith(
         '"Interactive'
     )
+
+
+def test_the_books_own_animation_ends_with_every_answer_whole_in_each_variant(browser: Browser, tmp_path: Path) -> None:
+    made = (paths.book() / "widgets" / "chapter10_mechanism.html").read_text(encoding="utf-8")
+    page = browser.open(write_page(tmp_path / "mechanism.html", made), reduced_motion=True)
+    focus(page)
+    ended = []
+    for _ in range(4):
+        page.press("v")
+        page.press("End")
+        ended.append((state(page)["variant"], text(page, ".widget-rows .count")))
+    assert sorted(variant for variant, _ in ended) == [
+        "gamma-3-alpha-0.4",
+        "gamma-3-alpha-0.7",
+        "gamma-5-alpha-0.8",
+        "off",
+    ]
+    assert all(count == ["40/40", "40/40"] for _, count in ended)
+    assert page.errors == []
+    page.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from chromium import Browser, Page
 from widget_samples import CONFIGURATIONS, write_page
 
+from speclab import paths
 from speclab.book import widget
 from speclab.findings.pareto import on_front
 
@@ -74,7 +76,7 @@ def test_either_axis_takes_any_metric(page: Page) -> None:
     assert (shown(page, "x"), shown(page, "y")) == (["wait"], ["cost"])
     assert shown(page, "front") == ["mtp/h100", "mtp/a100"]
     heads = page.value(f"[...document.querySelectorAll('{WIDGET} th')].map((e) => e.textContent)")
-    assert heads == ["lever", "device", "Wait p99, s", "Cost, $", "meets its SLOs", "on the front"]
+    assert heads == ["lever", "device", "Wait p99, s", "Cost, $", "passes", "on the front"]
 
 
 def test_a_configuration_without_a_value_is_counted_and_not_drawn(page: Page) -> None:
@@ -116,3 +118,28 @@ def test_the_picture_follows_the_width_of_the_page(page: Page) -> None:
     page.resize(390, 800)
     page.when(f"document.querySelector('{WIDGET} .widget-plot svg').clientWidth < 390")
     assert count(page, ".point") == 4
+
+
+def test_the_books_own_explorer_draws_the_librarys_fronts(browser: Browser, tmp_path: Path) -> None:
+    made = (paths.book() / "widgets" / "chapter10_explorer.html").read_text(encoding="utf-8")
+    page = browser.open(write_page(tmp_path / "own.html", made))
+    data = page.value(f"JSON.parse(document.querySelector('{WIDGET} script').textContent)")
+    better = {metric["key"]: metric["better"] for metric in data["metrics"]}
+    pairs = [(x, y) for x in better for y in better]
+    table = pd.DataFrame([{**point, **point["values"], **point["attainment"]} for point in data["points"]])
+    compared = 0
+    for workload, rows in table.groupby("workload"):
+        for chosen in ("any", "slo_0_5x"):
+            drawn = page.value(
+                f"{json.dumps(pairs)}.map(([x, y]) => document.querySelector('{WIDGET}').speclab"
+                f".view({{x, y, workload: '{workload}', filter: '{chosen}'}}).front.map((p) => p.device + p.lever))"
+            )
+            good = rows if chosen == "any" else rows[rows[chosen] >= data["needed"]]
+            for (x, y), names in zip(pairs, drawn, strict=True):
+                known = good.dropna(subset=[x, y] if x != y else [x])
+                front = known[on_front(known[x], known[y], better[x], better[y])]
+                assert sorted(names) == sorted(front["device"] + front["lever"]), (workload, chosen, x, y)
+                compared += len(names)
+    assert compared > len(pairs) * 5
+    assert page.errors == []
+    page.close()

@@ -27,7 +27,7 @@ class Metric:
 
 
 METRICS = (
-    Metric("goodput_per_gpu", "goodput per GPU", "req/s", "higher"),
+    Metric("goodput_per_gpu", "goodput", "req/s per GPU", "higher"),
     Metric("usd_per_mtok", "cost", "$ per million tokens", "lower"),
     Metric("j_per_tok", "energy", "J per token", "lower"),
     Metric("ttft_p99_s", "TTFT p99", "s", "lower"),

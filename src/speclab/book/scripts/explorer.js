@@ -77,9 +77,10 @@ const mountExplorer = (root, data) => {
   const drawPlot = (shown) => {
     const width = Math.max(280, plot.clientWidth || 640);
     const height = Math.round(Math.min(440, Math.max(300, width * 0.62)));
-    const across = scaleOf(shown.points.map((point) => point.values[shown.x.key]), MARGIN.left, width - MARGIN.right, 90);
+    const across = scaleOf(shown.points.map((point) => point.values[shown.x.key]), MARGIN.left, width - MARGIN.right, 70);
     const up = scaleOf(shown.points.map((point) => point.values[shown.y.key]), height - MARGIN.bottom, MARGIN.top, 55);
     const at = (point) => [across.place(point.values[shown.x.key]), up.place(point.values[shown.y.key])];
+    const better = (metric) => (width > 480 ? ` (${metric.better} is better)` : "");
     const text = (content, attributes) => makeSvg("text", attributes, content);
     const grid = [
       ...across.ticks.flatMap((value) => [
@@ -88,8 +89,8 @@ const mountExplorer = (root, data) => {
       ...up.ticks.flatMap((value) => [
         makeSvg("line", { class: "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: up.place(value), y2: up.place(value) }),
         text(written(value), { x: MARGIN.left - 6, y: up.place(value) + 4, "text-anchor": "end" })]),
-      text(`${title(shown.x)} (${shown.x.better} is better)`, { class: "axis", x: (MARGIN.left + width - MARGIN.right) / 2, y: height - 8, "text-anchor": "middle" }),
-      text(`${title(shown.y)} (${shown.y.better} is better)`, { class: "axis", transform: `translate(14 ${(height - MARGIN.bottom + MARGIN.top) / 2}) rotate(-90)`, "text-anchor": "middle" }),
+      text(`${title(shown.x)}${better(shown.x)}`, { class: "axis", x: (MARGIN.left + width - MARGIN.right) / 2, y: height - 8, "text-anchor": "middle" }),
+      text(`${title(shown.y)}${better(shown.y)}`, { class: "axis", transform: `translate(14 ${(height - MARGIN.bottom + MARGIN.top) / 2}) rotate(-90)`, "text-anchor": "middle" }),
     ];
     // between two points of the front lies a step: nothing was simulated on a straight line from one to the other
     const corners = shown.front.flatMap((point, index) => {
@@ -124,7 +125,7 @@ const mountExplorer = (root, data) => {
         good ? "yes" : "no", shown.front.includes(point) ? "yes" : "no"];
       return make("tr", { class: good ? null : "fails" }, ...cells.map((cell) => make("td", {}, cell)));
     });
-    const heads = ["lever", "device", title(shown.x), title(shown.y), "meets its SLOs", "on the front"];
+    const heads = ["lever", "device", title(shown.x), title(shown.y), "passes", "on the front"];
     list.replaceChildren(make("table", { class: "dataframe" },
       make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", { scope: "col" }, head)))), make("tbody", {}, ...rows)));
   };
