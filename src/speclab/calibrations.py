@@ -12,6 +12,7 @@ from speclab import published, results
 from speclab.errors import UserError
 from speclab.findings.validation import errors, lab09, measured, predictions
 from speclab.findings.validation import published as others
+from speclab.findings.validation import published_figures as source
 from speclab.findings.validation.errors import Errors, Predicted
 from speclab.findings.validation.lab09 import Twin
 from speclab.findings.validation.measured import Calibrated, Setting
@@ -23,7 +24,9 @@ from speclab.model.calibration.traffic import Traffic, closed_loop
 from speclab.model.devices import Device, device
 from speclab.model.transformers import Transformer, transformer
 
-OTHERS = "h100_llama_8b"
+OTHERS, BESIDES = "measured", "model_errors"
+"""Tables of published figures: other people's measurements, and what the model needs besides them."""
+
 CPU_LAB = "cpu-smollm2"
 _CPU_SHAPES = {"eagle3": "eagle3-head-135m", "draft_model": "smollm2-135m", "ngram": None}
 
@@ -107,7 +110,7 @@ def predicted() -> tuple[Predicted, ...]:
     own = results.of(CPU_LAB)
     _, _, machine = own.source.rstrip(")").rpartition(", ")
     return (
-        *predictions.on_published(table),
+        *predictions.on_published(table, published.read(BESIDES)),
         *predictions.on_lab09(lab09_twin()),
         *predictions.on_own(cpu(), own.findings, own.lab.concurrencies, CPU_LAB, machine),
     )
@@ -131,7 +134,7 @@ def _lab09() -> Calibration:
 
 
 def _others(name: str, dataset: str) -> Calibration:
-    fit = others.calibrated(others.figures(published.read(OTHERS)), dataset)
+    fit = others.calibrated(source.figures(published.read(OTHERS)), dataset)
     return _h100(name, fit, {"eagle3": fit.parameters.launch_s})
 
 

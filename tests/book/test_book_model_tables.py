@@ -26,7 +26,7 @@ def test_errors_of_shares_are_points_and_others_percent() -> None:
 
 def test_the_bar_stands_beside_all_cells_of_a_method() -> None:
     found = summed([predicted("batch 1", 1.0, 1.02), predicted("batch 2", 1.0, 0.96)])
-    bar = model_tables.beside_the_bar(found, published.read("h100_llama_8b").query("arm == 'EAGLE-3'")).iloc[0]
+    bar = model_tables.beside_the_bar(found, published.read("model_errors").query("method == 'eagle3'")).iloc[0]
     assert bar["ours, mean"] == pytest.approx(0.03)
     assert bar["ours, worst"] == pytest.approx(-0.04)
     assert bar[["published simulator, mean", "published simulator, worst"]].tolist() == [0.044, -0.116]

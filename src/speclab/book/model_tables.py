@@ -10,6 +10,7 @@ import pandas as pd
 from speclab.findings.validation.errors import SHARE, Errors, Predicted
 from speclab.findings.validation.measured import Calibrated
 from speclab.findings.validation.predictions import agrees
+from speclab.findings.validation.published_figures import NAMES, K
 from speclab.model.calibration.fit import Fit
 from speclab.model.calibration.parameters import MEANINGS
 
@@ -62,9 +63,10 @@ def errors(found: Sequence[Errors]) -> pd.DataFrame:
 
 def beside_the_bar(found: Sequence[Errors], published: pd.DataFrame) -> pd.DataFrame:
     """Return ours and the published simulator's errors by method, k = 3, over all cells of both datasets."""
-    bars = published[published["id"].str.startswith("b") & (published["k"] == 3)]
+    bars = published[published["id"].str.startswith("bar-") & (published["k"] == K)]
     rows = []
-    for method, group in bars.groupby("arm", sort=False):
+    for name, group in bars.groupby("method", sort=False):
+        method: str = NAMES[str(name)]
         mean, worst = group["value"]
         ours = [each for each in found if each.method == method and each.source.startswith("arXiv:2601.11580")]
         cells = sum(each.n for each in ours)
@@ -72,7 +74,7 @@ def beside_the_bar(found: Sequence[Errors], published: pd.DataFrame) -> pd.DataF
             {
                 "method": method,
                 "ours, mean": sum(each.mean_abs_error * each.n for each in ours) / cells,
-                "ours, worst": max((each.worst_error for each in ours), key=abs),
+                "ours, worst": max((each.worst_error for each in ours), key=lambda error: abs(error)),
                 "cells": cells,
                 "published simulator, mean": float(mean),
                 "published simulator, worst": float(worst),

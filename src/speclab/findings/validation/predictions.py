@@ -10,19 +10,21 @@ import pandas as pd
 from speclab.findings.crossover import Crossing
 from speclab.findings.pairs import NOT_REACHED, OK
 from speclab.findings.validation import published as others
+from speclab.findings.validation import published_figures as source
 from speclab.findings.validation.errors import CROSSOVER, SHARE, SPEED_UP, THROUGHPUT, TIME, Predicted
 from speclab.findings.validation.lab09 import DRAFT, EAGLE, NGRAM, Twin
 from speclab.findings.validation.measured import Calibrated
+from speclab.findings.validation.published_figures import TRAFFIC, K, Method, figures_by_k
 
 LLAMA, H100 = "Llama 3.1 8B", "H100"
-METHODS: tuple[others.Method, ...] = ("EAGLE-3", "EAGLE", "ngram")
+METHODS: tuple[Method, ...] = ("EAGLE-3", "EAGLE", "ngram")
 PARTS = {"drafting": "drafting_s", "verification": "verify_s", "sampling": "sampling_s", "other": "other_s"}
 
 
-def on_published(table: pd.DataFrame) -> list[Predicted]:
+def on_published(table: pd.DataFrame, besides: pd.DataFrame) -> list[Predicted]:
     """Return the predictions of one dataset's speed-ups from the other's, and of time per token from k = 3."""
-    figures = others.figures(table)
-    datasets = sorted(others.TRAFFIC)
+    figures = source.figures(table)
+    datasets = sorted(TRAFFIC)
     found = []
     for seen in datasets:
         calibration = others.calibrated(figures, seen)
@@ -35,19 +37,19 @@ def on_published(table: pd.DataFrame) -> list[Predicted]:
                 asked = asked if (method, dataset) in figures.tokens_per_step else asked[1:]
                 found += [
                     Predicted(
-                        "arXiv:2601.11580, Figure 1", LLAMA, H100, method, others.K, dataset, SPEED_UP,
+                        "arXiv:2601.11580, Figure 1", LLAMA, H100, method, K, dataset, SPEED_UP,
                         f"batch {each.batch:g}", each.speed_up,
                         others.predicted(figures, calibration.parameters, each), calibration.fitted_on,
                     )
                     for each in asked
                 ]  # fmt: skip
-    return found + _by_k(table)
+    return found + _by_k(table, besides)
 
 
-def _by_k(table: pd.DataFrame) -> list[Predicted]:
+def _by_k(table: pd.DataFrame, besides: pd.DataFrame) -> list[Predicted]:
     found = []
     for method in METHODS[:2]:
-        figures = others.figures_by_k(table, method)
+        figures = figures_by_k(table, besides, method)
         calibration, milliseconds = others.by_k(figures)
         found += [
             Predicted(
@@ -55,7 +57,7 @@ def _by_k(table: pd.DataFrame) -> list[Predicted]:
                 milliseconds[k], calibration.fitted_on,
             )
             for k, published in zip(figures.k, figures.time_per_output_token_ms, strict=True)
-            if k != others.K
+            if k != K
         ]  # fmt: skip
     return found
 
@@ -65,19 +67,18 @@ def shares(table: pd.DataFrame, dataset: str = "GSM8K") -> list[Predicted]:
 
     The source does not say which dataset its shares are of.
     """
-    figures = others.figures(table)
+    figures = source.figures(table)
     calibration = others.calibrated(figures, dataset)
     found = []
-    for row in table[table["id"].str.startswith("p")].to_dict("records"):
-        method, at, part = row["arm"], float(row["concurrency"]), str(row["quantity"]).rsplit(": ", 1)[1]
-        speculates = method != "baseline"
-        tokens = figures.tokens_per_step[method, dataset] if speculates else 1.0
-        covered = others.coverage(figures, calibration.parameters, method, dataset) if speculates else 1.0
-        step = others.parts(calibration.parameters, method, at, dataset, tokens, covered)
+    for each in source.shares(table):
+        speculates = each.method != "baseline"
+        tokens = figures.tokens_per_step[each.method, dataset] if speculates else 1.0
+        covered = others.coverage(figures, calibration.parameters, each.method, dataset) if speculates else 1.0
+        step = others.parts(calibration.parameters, each.method, each.batch, dataset, tokens, covered)
         found.append(
             Predicted(
-                "arXiv:2601.11580, Figure 4", LLAMA, H100, method, others.K if speculates else 0, part, SHARE,
-                f"batch {at:g}", float(row["value"]), float(getattr(step, PARTS[part]) / step.total_s),
+                "arXiv:2601.11580, Figure 4", LLAMA, H100, each.method, K if speculates else 0, each.part, SHARE,
+                f"batch {each.batch:g}", each.share, float(getattr(step, PARTS[each.part]) / step.total_s),
                 calibration.fitted_on,
             )
         )  # fmt: skip

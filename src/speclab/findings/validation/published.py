@@ -9,18 +9,13 @@ for k = 2 to 7.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
-import pandas as pd
-
+from speclab.findings.validation.published_figures import TRAFFIC, ByK, Figure, Figures, K, Method
 from speclab.model.calibration.fit import Fit, Measured, Place, fit
 from speclab.model.calibration.parameters import H100_8B, Parameters
 from speclab.model.calibration.price import ALL, NO_DRAFT, Draft, Options, Parts, step, step_s
-from speclab.model.calibration.traffic import Traffic, closed_loop
+from speclab.model.calibration.traffic import Traffic
 from speclab.model.transformers import Transformer, transformer
-
-Method = Literal["EAGLE-3", "EAGLE", "ngram"]
 
 TARGET = transformer("llama-3-8b")
 SHAPES: dict[str, Transformer | None] = {
@@ -28,76 +23,11 @@ SHAPES: dict[str, Transformer | None] = {
     "EAGLE": transformer("eagle-head-8b"),
     "ngram": None,
 }
-K = 3
 FREE = ("flop_per_s", "launch_s", "lookup_hit")
 UNUSED = ("row_s",)
 FITTED_WITH: tuple[Method, ...] = ("EAGLE-3", "ngram")
 SPREAD = 0.01
 """Relative error of a digitised speed-up, its averaging over a finite run included."""
-
-TRAFFIC = {
-    # question and answer of the first five requests of the public traces (github.com/SpecDecode-Bench/simulator)
-    "GSM8K": closed_loop(117, 230, 0.4),
-    # means of the vLLM paper (arXiv:2309.06180); their spread as in inference-tradeoffs-explained
-    "ShareGPT": closed_loop(161.31, 337.99, 1.0),
-}
-"""What the rows hold: the source prints no lengths."""
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One published speed-up.
-
-    Attributes
-    ----------
-    method, dataset : str
-    batch : float
-        Rows of a step.
-    speed_up : float
-    """
-
-    method: Method
-    dataset: str
-    batch: float
-    speed_up: float
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """Everything of one source that the model is held against.
-
-    Attributes
-    ----------
-    speed_ups : tuple of Figure
-    tokens_per_step : dict of (method, dataset) to float
-        Mean over requests.
-    first_accepted : dict of str to float
-        Share of all row-steps in which n-gram's first draft token was accepted, by dataset.
-    """
-
-    speed_ups: tuple[Figure, ...]
-    tokens_per_step: dict[tuple[str, str], float]
-    first_accepted: dict[str, float]
-
-    def of(self, method: str, dataset: str) -> list[Figure]:
-        """Return the speed-ups of one method on one dataset, by batch size."""
-        found = [each for each in self.speed_ups if (each.method, each.dataset) == (method, dataset)]
-        return sorted(found, key=lambda each: each.batch)
-
-
-def figures(table: pd.DataFrame) -> Figures:
-    """Return the figures of a table of published ones (`speclab.published.read`), its rows of arXiv:2601.11580."""
-    speed_ups = table[table["finding"] == "speed_up"]
-    lengths = table[table["finding"] == "tokens_per_step"]
-    first = table[table["id"].str.startswith("f")]
-    return Figures(
-        tuple(
-            Figure(row["arm"], row["workload"], float(row["concurrency"]), float(row["value"]))
-            for row in speed_ups.to_dict("records")
-        ),
-        {(row["arm"], row["workload"]): float(row["value"]) for row in lengths.to_dict("records")},
-        {row["workload"]: float(row["value"]) for row in first.to_dict("records")},
-    )
 
 
 def calibrated(
@@ -173,37 +103,6 @@ def _measured(figures: Figures, each: Figure, options: Options) -> Measured:
     label = f"{each.method} on {each.dataset} at batch {each.batch:g}"
     tokens = each.batch * (1 + K * (each.method != "ngram"))
     return Measured(label, each.speed_up, model, Place(each.batch, tokens, TRAFFIC[each.dataset].context), SPREAD)
-
-
-@dataclass(frozen=True, slots=True)
-class ByK:
-    """Time per token at batch 1 for several k (vllm-project/vllm#20780).
-
-    Attributes
-    ----------
-    method : str
-    k : tuple of int
-    tokens_per_step, time_per_output_token_ms : tuple of float
-        An entry for each k.
-    baseline_ms : float
-        Time per token without speculation.
-    """
-
-    method: Method
-    k: tuple[int, ...]
-    tokens_per_step: tuple[float, ...]
-    time_per_output_token_ms: tuple[float, ...]
-    baseline_ms: float
-
-
-def figures_by_k(table: pd.DataFrame, method: Method) -> ByK:
-    """Return the figures of one method in a table of published ones, its rows of vllm-project/vllm#20780."""
-    of = table[table["id"].str.startswith("k") & (table["arm"] == method)]
-    lengths = of[of["finding"] == "reported_acceptance_length"].set_index("k")["value"].sort_index()
-    times = of[of["finding"] == "time_per_output_token"].set_index("k")["value"].sort_index()
-    baseline = table[(table["id"].str.startswith("k")) & (table["arm"] == "baseline")]["value"]
-    k = tuple(int(each) for each in lengths.index)
-    return ByK(method, k, tuple(lengths.astype(float)), tuple(times.astype(float)), float(baseline.iloc[0]))
 
 
 def by_k(figures: ByK, start: Parameters = H100_8B, context: float = 200.0) -> tuple[Fit, dict[int, float]]:

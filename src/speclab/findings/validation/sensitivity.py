@@ -12,7 +12,9 @@ from speclab.errors import UserError
 from speclab.findings.crossover import Crossing
 from speclab.findings.validation import lab09
 from speclab.findings.validation import published as others
+from speclab.findings.validation import published_figures as source
 from speclab.findings.validation.lab09 import DRAFT, EAGLE, Twin, twin
+from speclab.findings.validation.published_figures import TRAFFIC, Figures
 from speclab.lab import Lab
 from speclab.model.calibration.parameters import H100_8B, MEANINGS, Parameters
 from speclab.model.calibration.price import ALL, Options
@@ -121,7 +123,7 @@ def on_published(table: pd.DataFrame) -> pd.DataFrame:
         time that is drafting (Figure 4), both for the fit on GSM8K. NaN where the speed-ups do not carry the parameters
         any more.
     """
-    figures = others.figures(table)
+    figures = source.figures(table)
     rows = [
         {"kind": each.kind, "variant": each.name, **_errors(figures, each), **_inside(table, figures, each)}
         for each in variants()
@@ -136,7 +138,7 @@ def _free(variant: Variant) -> tuple[str, ...]:
     return others.FREE if variant.fitted is None else (*others.FREE, variant.fitted)
 
 
-def _inside(table: pd.DataFrame, figures: others.Figures, variant: Variant) -> dict[str, float]:
+def _inside(table: pd.DataFrame, figures: Figures, variant: Variant) -> dict[str, float]:
     """Return what a fit on one dataset says of the parts of a step."""
     try:
         parameters = others.calibrated(figures, INSIDE, variant.start, variant.options, _free(variant)).parameters
@@ -144,16 +146,15 @@ def _inside(table: pd.DataFrame, figures: others.Figures, variant: Variant) -> d
         return {}
     tokens = figures.tokens_per_step["EAGLE-3", INSIDE]
     off = []
-    for row in table[(table["quantity"] == "share of step time: drafting") & (table["arm"] == "EAGLE-3")].to_dict(
-        "records"
-    ):
-        step = others.parts(parameters, "EAGLE-3", float(row["concurrency"]), INSIDE, tokens, 1.0, variant.options)
-        off.append(abs(float(step.drafting_s / step.total_s) - float(row["value"])))
+    for each in source.shares(table):
+        if (each.method, each.part) == ("EAGLE-3", "drafting"):
+            step = others.parts(parameters, each.method, each.batch, INSIDE, tokens, 1.0, variant.options)
+            off.append(abs(float(step.drafting_s / step.total_s) - each.share))
     return {"arithmetic": parameters.flop_per_s / H100.peak_flop_per_s, "drafting": max(off)}
 
 
-def _errors(figures: others.Figures, variant: Variant, free: tuple[str, ...] = ()) -> dict[str, float]:
-    datasets, free = sorted(others.TRAFFIC), free or _free(variant)
+def _errors(figures: Figures, variant: Variant, free: tuple[str, ...] = ()) -> dict[str, float]:
+    datasets, free = sorted(TRAFFIC), free or _free(variant)
     found: dict[str, list[float]] = {method: [] for method in others.FITTED_WITH}
     for seen, asked in zip(datasets, reversed(datasets), strict=True):
         try:

@@ -136,8 +136,31 @@ def step(
         Arrays in the shape of `rows`.
     """
     batch = np.asarray(rows, dtype=np.float64)
+    none = np.zeros_like(batch)
+    if not options.prefill or not traffic.prompt:
+        return _step(parameters, target, batch, none, traffic, draft, tokens_per_step, options)
+    # a row sees the prompts of the others; they come independently, so that exp(-mean) of the steps hold none
+    mean = np.maximum(batch - 1, 0) * tokens_per_step / traffic.answer
+    share = -np.expm1(-mean)
+    each = traffic.prompt * np.divide(mean, share, out=np.ones_like(mean), where=share > 0)
+    with_prompts, without = (
+        _step(parameters, target, batch, prompts, traffic, draft, tokens_per_step, options) for prompts in (each, none)
+    )
+    return _mixed(share, with_prompts, without)
+
+
+def _step(
+    parameters: Parameters,
+    target: Transformer,
+    batch: Floats,
+    prompts: Floats,
+    traffic: Traffic,
+    draft: Draft,
+    tokens_per_step: float,
+    options: Options,
+) -> Parts:
+    """Return what a step takes that prefills `prompts` tokens."""
     written = batch * tokens_per_step
-    prompts = written * traffic.prompts_per_token * options.prefill
     context = traffic.context * options.context
     positions = 1 + draft.k * draft.coverage
     verify = _pass_s(parameters, target, batch * positions, prompts, batch, positions, context, options.captured)
@@ -155,6 +178,16 @@ def step(
         launches = draft.k * (parameters.launch_s if draft.launch_s is None else draft.launch_s)
         drafting = drafting - np.clip(verify - alone, 0, launches)
     return Parts(verify, drafting, sampling, host)
+
+
+def _mixed(share: Floats, some: Parts, others: Parts) -> Parts:
+    """Return the mean of two kinds of steps, `share` of them of the first."""
+    return Parts(
+        share * some.verify_s + (1 - share) * others.verify_s,
+        share * some.drafting_s + (1 - share) * others.drafting_s,
+        share * some.sampling_s + (1 - share) * others.sampling_s,
+        share * some.other_s + (1 - share) * others.other_s,
+    )
 
 
 def step_s(

@@ -12,17 +12,28 @@ from scipy.stats import lognorm
 class Traffic:
     """Requests as one step sees them on average.
 
+    In a closed loop each answer that ends brings a prompt. A prompt comes whole, so that some steps hold one and most
+    hold none: where passes are bound by memory without it and by arithmetic with it, their mean is not the pass of the
+    mean.
+
     Attributes
     ----------
     context : float
         Tokens that a row has cached, mean over all row-steps, tokens.
-    prompts_per_token : float
-        Prompt tokens that a step prefills for each token that its rows write: in a closed loop each answer that ends
-        brings one prompt. 0 leaves prefill out.
+    prompt : float
+        Mean prompt, tokens; 0 leaves prefill out.
+    answer : float
+        Mean answer, tokens.
     """
 
     context: float
-    prompts_per_token: float = 0.0
+    prompt: float = 0.0
+    answer: float = math.inf
+
+    @property
+    def prompts_per_token(self) -> float:
+        """Prompt tokens that come for each token written, tokens."""
+        return self.prompt / self.answer
 
 
 def closed_loop(prompt: float, answer: float, cv: float = 0.0, most: float = math.inf) -> Traffic:
@@ -44,7 +55,7 @@ def closed_loop(prompt: float, answer: float, cv: float = 0.0, most: float = mat
         E[length^2] / E[length].
     """
     first, second = _cut_moments(answer, cv, most)
-    return Traffic(prompt + second / first / 2, prompt / first)
+    return Traffic(prompt + second / first / 2, prompt, first)
 
 
 def _cut_moments(mean: float, cv: float, most: float) -> tuple[float, float]:
