@@ -28,8 +28,8 @@ const trafficOf = (asked) => {
   if ((asked.prompt === null) !== (asked.answer === null)) {
     throw new Refused("missing", "give both mean lengths, or only --context", asked.prompt === null ? "prompt" : "answer");
   }
-  if (asked.prompt === null) return { context: asked.context, prompts_per_token: 0 };
-  return { context: asked.prompt + asked.answer / 2, prompts_per_token: asked.prompt / asked.answer };
+  if (asked.prompt === null) return { context: asked.context, prompt: 0, answer: Infinity };
+  return { context: asked.prompt + asked.answer / 2, prompt: asked.prompt, answer: asked.answer };
 };
 
 const launchOf = (asked, calibration, parameters, question) => {

@@ -20,7 +20,7 @@ const FIELD_AXES = {
   context: {
     label: "context, tokens",
     values: () => geometric(128, 32768, FIELD_ROWS),
-    change: (_, context) => ({ context, prompts_per_token: 0 }),
+    change: (_, context) => ({ context, prompt: 0 }),
     mine: (question) => question.context,
     ticks: [128, 512, 2048, 8192, 32768],
   },

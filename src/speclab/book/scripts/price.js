@@ -24,18 +24,15 @@ const passTime = (parameters, shape, load) => {
 // Tokens that a row keeps of a step, the acceptance curve cut at k
 const tokensAt = (question, k) => 1 + question.coverage * question.acceptance.slice(0, k).reduce((sum, share) => sum + share, 0);
 
-// The passes of one step: the target's, the drafter's first, which caches what was verified, and its later ones
-const passesOf = (question, batch, k, tokens) => {
-  const { context } = question;
-  const positions = k ? 1 + k * question.coverage : 1;
-  const prompts = batch * tokens * question.prompts_per_token;
-  const whole = { tokens: batch * positions, prompts, batch, positions, context };
-  return { whole, later: { tokens: batch, prompts: 0, batch, positions: 1, context } };
+// The passes of one step that prefills some prompt tokens: the target's, the drafter's first, which caches what was
+// verified, are alike; its later ones
+const passesOf = ({ context, coverage }, batch, k, prompts) => {
+  const positions = 1 + k * coverage;
+  return { whole: { tokens: batch * positions, prompts, batch, positions, context }, later: { tokens: batch, prompts: 0, batch, positions: 1, context } };
 };
 
-// Seconds of a step of k draft positions; k = 0 is the baseline's
-const stepTime = (parameters, question, batch, k, tokens = k ? tokensAt(question, k) : 1) => {
-  const { whole, later } = passesOf(question, batch, k, tokens);
+const stepWith = (parameters, question, batch, k, tokens, prompts) => {
+  const { whole, later } = passesOf(question, batch, k, prompts);
   const host = parameters.overhead_s + parameters.row_s * batch + parameters.token_s * batch * tokens;
   const bare = passTime(parameters, question.target, whole) + host + parameters.position_s * whole.tokens;
   if (!k) return bare;
@@ -44,6 +41,16 @@ const stepTime = (parameters, question, batch, k, tokens = k ? tokensAt(question
   const launch = question.launch_s ?? parameters.launch_s;
   const sampling = (parameters.position_s * batch * drafter.sampled) / drafter.vocabulary;
   return bare + passTime(parameters, drafter, whole) + (k - 1) * passTime(parameters, drafter, later) + k * (launch + sampling);
+};
+
+// Seconds of a step of k draft positions, k = 0 being the baseline's. Prompts come whole: some steps hold those of other
+// rows, the rest hold none.
+const stepTime = (parameters, question, batch, k, tokens = k ? tokensAt(question, k) : 1) => {
+  const none = stepWith(parameters, question, batch, k, tokens, 0);
+  const mean = question.prompt ? (Math.max(batch - 1, 0) * tokens) / question.answer : 0;
+  if (!mean) return none;
+  const share = -Math.expm1(-mean);
+  return share * stepWith(parameters, question, batch, k, tokens, (question.prompt * mean) / share) + (1 - share) * none;
 };
 
 // The launch part of a draft position, from what k of them were measured to add at one row; below 0 where the model's
@@ -82,7 +89,7 @@ const joulesOf = (device, shape, load) => {
 const billOf = (device, parameters, question, batch, k) => {
   const tokens = k ? tokensAt(question, k) : 1;
   const seconds = stepTime(parameters, question, batch, k);
-  const { whole, later } = passesOf(question, batch, k, tokens);
+  const { whole, later } = passesOf(question, batch, k, question.prompt ? (batch * tokens * question.prompt) / question.answer : 0);
   let joules = joulesOf(device, question.target, whole) + device.idle_w * seconds;
   if (k && question.drafter) joules += joulesOf(device, question.drafter, whole) + (k - 1) * joulesOf(device, question.drafter, later);
   const scale = MILLION / (batch * tokens);
