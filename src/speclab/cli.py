@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from speclab import cli_model, derived, paths, results, sweep, terminal
+from speclab import cli_model, derived, model_commands, paths, results, sweep, terminal
 from speclab import lab as labs
 from speclab import run as runs
 from speclab.engines import Options
@@ -22,6 +22,7 @@ from speclab.plan import plan_arm
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 cli.add_typer(cli_model.cli, name="model")
 err = Console(stderr=True)
+model_commands.add_to(cli)
 
 LabName = Annotated[str, typer.Argument(help="A folder of labs/.")]
 EngineOption = Annotated[

@@ -42,7 +42,7 @@ def analyses_of(lab: str) -> list[str]:
 
 def test_a_page_for_each_simulated_arm_and_each_result() -> None:
     assert [page.name for page in pages.runs()] == [f"runs/lab09/{arm}" for arm in labs.load("lab09").arms]
-    assert len(pages.analyses()) == len(pages.ANALYSES) + len(pages.CHAPTER10) >= 8
+    assert len(pages.analyses()) == len(pages.ANALYSES) + len(pages.CHAPTER10) + len(pages.MODEL) >= 18
     assert all(page.template.exists() for page in (*pages.runs(), *pages.analyses()))
 
 
@@ -59,7 +59,8 @@ def test_an_edited_arm_runs_that_arm_and_what_reads_it(checkout: Path) -> None:
     file = checkout / "labs" / "lab09" / "ngram-k2.yml"
     file.write_text(file.read_text(encoding="utf-8").replace("k = 2", "two positions"), encoding="utf-8")
     assert [name for name in stale(noted) if name.startswith("runs/")] == ["runs/lab09/ngram-k2"]
-    assert [name for name in stale(noted) if name.startswith("analysis/")] == analyses_of("lab09")
+    read = [*analyses_of("lab09"), *analyses_of("model")]
+    assert [name for name in stale(noted) if name.startswith("analysis/")] == read
 
 
 def test_a_changed_template_runs_its_pages_only(checkout: Path) -> None:

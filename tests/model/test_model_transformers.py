@@ -32,7 +32,7 @@ def test_parameters_and_bytes(slug: str, per_layer: int, matmul: int, kv_bytes: 
 
 
 def test_only_the_eagle_heads_write_fewer_tokens_than_they_read() -> None:
-    heads = {"eagle3-head-8b", "eagle3-head-70b"}
+    heads = {"eagle3-head-8b", "eagle3-head-70b", "eagle3-head-135m"}
     assert {slug for slug, shape in TRANSFORMERS.items() if shape.output_vocabulary} == heads
     assert transformer("eagle3-head-8b").head_parameters == 32_000 * 4_096
 

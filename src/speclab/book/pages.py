@@ -40,8 +40,11 @@ CHAPTER10: dict[str, dict[str, Any]] = {
 }
 """The pages of the part "Why", by template in ``notebooks/chapter10/``, and the parameters of each."""
 
-WIDGETS = ("mechanism", "explorer")
-"""Those of them that leave an interactive part, ``book/widgets/chapter10_<template>.html``."""
+MODEL = ("calibration", "parameters", "map")
+"""The pages of the calibrated model, by template in ``notebooks/model/``; they read what is published and measured."""
+
+WIDGETS = ("mechanism", "explorer", "map")
+"""Those of both that leave an interactive part: ``chapter10_<template>.html`` or ``model_<template>.html``."""
 
 # Code that has no say in what a notebook shows
 _NOT_IN_NOTEBOOKS = (
@@ -53,6 +56,7 @@ _NOT_IN_NOTEBOOKS = (
     "book/sphinx_ext.py",
     "cli.py",
     "cli_model.py",
+    "model_commands.py",
 )
 
 
@@ -102,7 +106,11 @@ def runs() -> list[Page]:
 
 def analyses() -> list[Page]:
     """Return the analysis pages, in the order of the chapters they belong to."""
-    return [*(_analysis(*row) for row in ANALYSES), *(_chapter10(*row) for row in CHAPTER10.items())]
+    return [
+        *(_analysis(*row) for row in ANALYSES),
+        *(_chapter10(*row) for row in CHAPTER10.items()),
+        *(_model(template) for template in MODEL),
+    ]
 
 
 def stamp(page: Page) -> str:
@@ -166,9 +174,31 @@ def _chapter10(template: str, parameters: dict[str, Any]) -> Page:
         template=_template(f"chapter10/{template}"),
         parameters=parameters,
         inputs=tuple(sorted((paths.derived() / "chapter10").glob("*.csv"))),
-        outputs=(paths.book() / "widgets" / f"chapter10_{template}.html",) if template in WIDGETS else (),
+        outputs=_widget(f"chapter10_{template}") if template in WIDGETS else (),
         command=_papermill(f"chapter10/{template}", name) + given,
     )
+
+
+def _model(template: str) -> Page:
+    name = f"analysis/model/{template}"
+    tables = (paths.derived() / "cpu-smollm2").glob("*/*.csv")
+    return Page(
+        name=name,
+        template=_template(f"model/{template}"),
+        parameters={},
+        inputs=(
+            *sorted(paths.labs().glob("*/*.yml")),
+            *sorted(tables),
+            *sorted(paths.published().glob("*.csv")),
+        ),
+        outputs=_widget(f"model_{template}") if template in WIDGETS else (),
+        command=_papermill(f"model/{template}", name),
+        needs_runs=True,
+    )
+
+
+def _widget(name: str) -> tuple[Path, ...]:
+    return (paths.book() / "widgets" / f"{name}.html",)
 
 
 def _papermill(template: str, name: str) -> str:

@@ -15,19 +15,28 @@ from typing import Any, Literal
 from speclab import paths
 from speclab.book import badge
 
-Kind = Literal["animation", "explorer"]
+Kind = Literal["animation", "explorer", "map"]
+
+SCRIPTS: dict[Kind, tuple[str, ...]] = {
+    "animation": ("dom", "animation"),
+    "explorer": ("dom", "numbers", "explorer"),
+    "map": ("dom", "numbers", "price", "ask", "map_plot", "map_field", "map"),
+}
+"""What each kind of widget is made of, in the order in which its page runs them."""
 
 DIGITS = 6
 """Significant digits of every number, so that the last bit of a sum does not show as a change."""
 
 
-def html(kind: Kind, data: Mapping[str, Any], *, label: str, source: str, without_script: str) -> str:
+def html(
+    kind: Kind, data: Mapping[str, Any], *, label: str, source: str, without_script: str, digits: int = DIGITS
+) -> str:
     """Return a widget as HTML.
 
     Parameters
     ----------
-    kind : {'animation', 'explorer'}
-        Which script draws it.
+    kind : {'animation', 'explorer', 'map'}
+        Which scripts draw it.
     data : mapping
         What it draws: JSON types only, numbers finite.
     label : str
@@ -36,26 +45,28 @@ def html(kind: Kind, data: Mapping[str, Any], *, label: str, source: str, withou
         Badge of its numbers (`speclab.book.badge`).
     without_script : str
         What a reader without scripts, or of a print, is told instead.
+    digits : int
+        Significant digits of the data; more than `DIGITS` where the page computes with them.
 
     Raises
     ------
     ValueError
         A number is not finite: a missing value is None.
     """
-    script = "\n".join(_script(name) for name in ("dom", kind))
+    script = "\n".join(_script(name) for name in SCRIPTS[kind])
     return (
         f'<div class="widget widget-{kind}" data-widget="{kind}" aria-label="{escape(label)}">\n'
         f'<p class="widget-source">{badge.html(source)} {escape(label)}</p>\n'
         f'<p class="widget-without-script">{escape(without_script)}</p>\n'
-        f'<script type="application/json">{to_json(data)}</script>\n'
+        f'<script type="application/json">{to_json(data, digits)}</script>\n'
         "</div>\n"
         f"<script>(() => {{\n{script}}})();</script>\n"
     )
 
 
-def keep(kind: Kind, data: Mapping[str, Any], name: str, **words: str) -> None:
-    """Write a widget to ``book/widgets/<name>.html``; the words are those of `html`."""
-    write(name, html(kind, data, **words))
+def keep(kind: Kind, data: Mapping[str, Any], name: str, **how: Any) -> None:
+    """Write a widget to ``book/widgets/<name>.html``; the other arguments are those of `html`."""
+    write(name, html(kind, data, **how))
 
 
 def write(name: str, piece: str) -> None:
@@ -65,19 +76,20 @@ def write(name: str, piece: str) -> None:
     (into / f"{name}.html").write_text(piece, encoding="utf-8")
 
 
-def to_json(data: Any) -> str:
-    """Return JSON that can stand inside a script element of a page, numbers to `DIGITS` significant digits."""
-    text = json.dumps(_rounded(data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+def to_json(data: Any, digits: int = DIGITS) -> str:
+    """Return JSON that can stand inside a script element of a page, numbers to some significant digits."""
+    text = json.dumps(_rounded(data, digits), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", r"\u003c")  # a text that holds </script> would end the element
 
 
-def _rounded(value: Any) -> Any:
+def _rounded(value: Any, digits: int) -> Any:
     if isinstance(value, Mapping):
-        return {key: _rounded(each) for key, each in value.items()}
+        return {key: _rounded(each, digits) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(each) for each in value]
+        return [_rounded(each, digits) for each in value]
     if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) < 10**DIGITS else float(f"{value:.{DIGITS}g}")
+        whole = value.is_integer() and abs(value) < 10**digits
+        return int(value) if whole else float(f"{value:.{digits}g}")
     return value
 
 

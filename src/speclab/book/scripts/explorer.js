@@ -26,20 +26,6 @@ const view = (data, state) => {
   return { x, y, points, good, front: frontOf(good, x, y), missing: chosen.length - points.length };
 };
 
-const ticks = (low, high, wanted) => {
-  const rough = (high - low) / wanted || 1;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough);
-  const found = [];
-  for (let i = Math.ceil(low / step); i * step <= high * (1 + 1e-12); i += 1) found.push(Number((i * step).toPrecision(12)));
-  return found;
-};
-
-const written = (value, digits = 3) => {
-  const text = Math.abs(value) >= 10 ** (digits - 1) ? Math.round(value) : Number(value.toPrecision(digits));
-  return text.toLocaleString("en-US", { maximumSignificantDigits: 12 });
-};
-
 const scaleOf = (values, from, to, apart) => {
   const [low, high] = values.length ? [Math.min(...values), Math.max(...values)] : [0, 1];
   const air = (high - low || Math.abs(high) || 1) * 0.08;

@@ -1,0 +1,168 @@
+"""The calibrations that this project holds, made from its own files each time: no fitted number is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache, partial
+
+from speclab import lab as labs
+from speclab import prompts as prompt_sets
+from speclab import published, results
+from speclab.errors import UserError
+from speclab.findings.validation import errors, lab09, measured, predictions
+from speclab.findings.validation import published as others
+from speclab.findings.validation import published_figures as source
+from speclab.findings.validation.errors import Errors, Predicted
+from speclab.findings.validation.lab09 import Twin
+from speclab.findings.validation.measured import Calibrated, Setting
+from speclab.lab import BASELINE
+from speclab.model.calibration.fit import Fit
+from speclab.model.calibration.parameters import CPU_135M
+from speclab.model.calibration.price import ALL, Options
+from speclab.model.calibration.traffic import Traffic, closed_loop
+from speclab.model.devices import Device, device
+from speclab.model.transformers import Transformer, transformer
+
+OTHERS, BESIDES = "measured", "model_errors"
+"""Tables of published figures: other people's measurements, and what the model needs besides them."""
+
+CPU_LAB = "cpu-smollm2"
+_CPU_SHAPES = {"eagle3": "eagle3-head-135m", "draft_model": "smollm2-135m", "ngram": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Fitted parameters with what they belong to.
+
+    Attributes
+    ----------
+    name : str
+    fit : Fit
+    device : Device, optional
+        The data sheet; None for a machine without an entry.
+    target : Transformer
+    options : Options
+    launches : dict of str to float
+        Launch part of a draft position by method, s, where it was measured.
+    """
+
+    name: str
+    fit: Fit
+    device: Device | None
+    target: Transformer
+    options: Options = ALL
+    launches: dict[str, float] = field(default_factory=dict)
+
+
+def named(name: str) -> Calibration:
+    """Return a calibration by its name.
+
+    Raises
+    ------
+    UserError
+        There is none of that name, or what it is made from is missing.
+    """
+    if name not in CALIBRATIONS:
+        raise UserError(f"unknown calibration {name!r}", f"there are {', '.join(CALIBRATIONS)}", key="--calibration")
+    return CALIBRATIONS[name]()
+
+
+@cache
+def lab09_twin() -> Twin:
+    """Return the model fitted on three figures of Lab 9's baseline."""
+    return lab09.twin(published.read("lab09"), labs.load("lab09"))
+
+
+@cache
+def cpu() -> Calibrated:
+    """Return the model fitted on two concurrencies of the CPU lab's baseline and forced arm.
+
+    Raises
+    ------
+    UserError
+        The lab's tables are missing or damaged.
+    """
+    found = results.of(CPU_LAB)
+    speculation = {name: found.lab.arm(name).speculation for name in found.lab.arms}
+    drafters = {
+        name: (each.num_speculative_tokens, transformer(shape) if (shape := _CPU_SHAPES[each.method]) else None)
+        for name, each in speculation.items()
+        if each is not None
+    }
+    setting = Setting(
+        target=transformer("smollm2-135m"),
+        drafters=drafters,
+        traffic=_cpu_traffic(found),
+        start=CPU_135M,
+        fitted_arm="eagle3-forced",
+        fitted_workload="chat",
+        fitted_at=(found.lab.concurrencies[0], found.lab.concurrencies[-1]),
+        options=Options(eager=bool(found.lab.server.get("enforce-eager"))),
+    )
+    return measured.calibrated(found.tables.cells, setting)
+
+
+@cache
+def predicted() -> tuple[Predicted, ...]:
+    """Return every prediction that can be held against a measurement; shares of a step are apart (`shares`)."""
+    table = published.read(OTHERS)
+    own = results.of(CPU_LAB)
+    _, _, machine = own.source.rstrip(")").rpartition(", ")
+    return (
+        *predictions.on_published(table, published.read(BESIDES)),
+        *predictions.on_lab09(lab09_twin()),
+        *predictions.on_own(cpu(), own.findings, own.lab.concurrencies, CPU_LAB, machine),
+    )
+
+
+@cache
+def shares() -> tuple[Predicted, ...]:
+    """Return the shares of step time that a fit on speed-ups implies, beside the published ones."""
+    return tuple(predictions.shares(published.read(OTHERS)))
+
+
+def validate() -> list[Errors]:
+    """Return the model's errors, a row for each source, method, dataset and figure."""
+    return errors.summed(predicted())
+
+
+def _lab09() -> Calibration:
+    twin = lab09_twin()
+    launches = {"eagle3": twin.launch_s(lab09.EAGLE), "draft-model": twin.launch_s(lab09.DRAFT)}
+    return _h100("lab09", twin.calibration, launches)
+
+
+def _others(name: str, dataset: str) -> Calibration:
+    fit = others.calibrated(source.figures(published.read(OTHERS)), dataset)
+    return _h100(name, fit, {"eagle3": fit.parameters.launch_s})
+
+
+def _h100(name: str, fit: Fit, launches: dict[str, float]) -> Calibration:
+    return Calibration(name, fit, device("h100-sxm"), transformer("llama-3-8b"), launches=launches)
+
+
+def _cpu_calibration() -> Calibration:
+    found = cpu()
+    launch = found.calibration.parameters.launch_s
+    # without graphs a launch goes by the layer (`Options.eager`), and what is left is the same for every drafter
+    launches = {"eagle3": launch, "draft-model": launch}
+    return Calibration(CPU_LAB, found.calibration, None, found.setting.target, found.setting.options, launches)
+
+
+CALIBRATIONS: dict[str, Callable[[], Calibration]] = {
+    "lab09": _lab09,
+    "gsm8k": partial(_others, "gsm8k", "GSM8K"),
+    "sharegpt": partial(_others, "sharegpt", "ShareGPT"),
+    CPU_LAB: _cpu_calibration,
+}
+"""How to make each calibration, by name: Lab 9's baseline, the two datasets of arXiv:2601.11580, the CPU lab."""
+
+
+def _cpu_traffic(found: results.Results) -> dict[str, Traffic]:
+    """Return the lab's traffic: prompts as counted, answers as its baseline wrote them."""
+    prompts = prompt_sets.summary(found.lab.target.tokens).set_index("workload")["mean_tokens"]
+    answers = found.tables.answers
+    written = answers[answers["arm"] == BASELINE].groupby("workload")[["answers", "tokens"]].sum()
+    mean = written["tokens"] / written["answers"]
+    return {workload: closed_loop(float(prompts[workload]), float(mean[workload])) for workload in found.lab.workloads}
