@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as strict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pandas as pd
 import typer
@@ -13,6 +13,7 @@ from rich.console import Console
 from speclab import paths
 from speclab.errors import UserError
 from speclab.probe import devices, record, table
+from speclab.probe.needs import needed
 from speclab.probe.plan import Dtype, plan
 from speclab.probe.record import ProbeRecord
 from speclab.probe.shapes import shape as shape_of
@@ -44,6 +45,7 @@ def probe(
     file = out or record.file_of(paths.runs(), devices.slug(kind), model.slug, dtype)
     if out is None and file.exists():
         raise UserError("a record is there", "move it away, or give this one a file of its own (--out)", file=file)
+    needed("torch")
     record.make_room(file)
     from speclab.probe.run import run  # torch takes seconds to import
 
@@ -74,5 +76,5 @@ def _remarks(done: ProbeRecord) -> list[str]:
 
 def _json(rows: pd.DataFrame) -> str:
     """Return rows as strict JSON: what is missing is null."""
-    content: list[dict[str, Any]] = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    content = rows.astype(object).where(rows.notna(), None).to_dict("records")
     return strict.dumps(content, indent=1, allow_nan=False)

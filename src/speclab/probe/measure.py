@@ -58,10 +58,12 @@ def measure(
         The time is too short for the core, or the weights do not fit after all.
     """
     began_s = time.perf_counter()
-    left_s = lambda: budget_s - (time.perf_counter() - began_s)  # noqa: E731
     graph = graphs and kind == "cuda"
     outcome = Outcome()
     bench = _bench(plan, kind)
+
+    def left_s() -> float:
+        return budget_s - (time.perf_counter() - began_s)
 
     def take(point: Point) -> Timed:
         if progress is not None:
@@ -70,12 +72,12 @@ def measure(
 
     for place, point in enumerate(plan.core):
         if 1 <= place <= len(SCOUTS):
-            _check_core(plan.core[place:], outcome.known, left_s(), budget_s)
+            _check_core(plan, plan.core[place:], outcome.known, left_s(), budget_s)
         outcome.measured.append(take(point))
     untimed, too_big = [], list(plan.too_big)
-    reserve_s = cost_s(SCOUTS[0], outcome.known)
+    reserve_s = cost_s(plan.cut, SCOUTS[0], outcome.known)
     for point in plan.beyond:
-        if cost_s(point, outcome.known) > left_s() - reserve_s:
+        if cost_s(plan.cut, point, outcome.known) > left_s() - reserve_s:
             untimed.append(point)
             continue
         try:
@@ -88,10 +90,10 @@ def measure(
     return outcome
 
 
-def _check_core(rest: tuple[Point, ...], known: dict[Point, float], left_s: float, budget_s: float) -> None:
+def _check_core(plan: Plan, rest: tuple[Point, ...], known: dict[Point, float], left_s: float, budget_s: float) -> None:
     """Make sure of the time for the rest of the core: by its smallest point after one scout, by each after two."""
-    first_s = cost_s(SCOUTS[0], known)
-    wanted_s = sum(cost_s(point, known) if len(known) == len(SCOUTS) else first_s for point in rest)
+    each = rest if len(known) == len(SCOUTS) else SCOUTS[:1] * len(rest)
+    wanted_s = sum(cost_s(plan.cut, point, known) for point in each)
     if wanted_s <= left_s:
         return
     raise UserError(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from speclab.errors import UserError
+from speclab.model.cost import work
 from speclab.model.transformers import BYTES_PER_VALUE, Transformer
 from speclab.probe import points
 from speclab.probe.points import Point
@@ -102,7 +103,7 @@ def plan(
         needed_gb = max(bytes_of(model, wanted, point, dtype) for point in core) / GB
         what = f"{wanted} layer{'s' if wanted > 1 else ''} of {model.slug} in {dtype}"
         raise UserError(
-            f"{what} with a cache for the smallest plan needs {needed_gb:.1f} GB, {usable / GB:.1f} GB may be used here",
+            f"{what} and the smallest plan's cache need {needed_gb:.1f} GB, {usable / GB:.1f} GB may be used here",
             f"free some memory or take --layers {most}" if most else "free some memory or take a smaller shape",
         )
     run = layers or most
@@ -139,31 +140,35 @@ def repeats(step_s: float) -> int:
     return min(MOST, max(FEWEST, int(TIME_EACH_S / max(step_s, 1e-9))))
 
 
-def estimate_s(point: Point, known: Mapping[Point, float]) -> float:
+def estimate_s(shape: Transformer, point: Point, known: Mapping[Point, float]) -> float:
     """Return what one pass of a point takes at most, s.
 
-    A pass that is `n` times as big as a known one, by tokens or by cache, takes at most `n` times as long: what does
-    not grow with it (weights, launches) only makes it less.
+    A pass with `n` times the work of a known one, by operations or by bytes, takes at most `n` times as long: what
+    does not grow (launches, a device that was half idle) only makes it less.
 
     Parameters
     ----------
+    shape : Transformer
+        The model as it is run.
     point : Point
-        The one in question; a part of a step takes no longer than a whole one.
+        The one in question; a part of a step takes no longer than a step without context.
     known : mapping of Point to float
-        Steps that were timed, s; at least one.
+        Points that were timed, s; at least one of them a whole step.
     """
     steps = {each: seconds for each, seconds in known.items() if each.part == "step"}
-    return min(seconds * _growth(each, point) for each, seconds in steps.items())
+    return min(seconds * _growth(shape, each, point) for each, seconds in steps.items())
 
 
-def cost_s(point: Point, known: Mapping[Point, float]) -> float:
-    """Return what timing a point takes at most, s: its warm-up and its repeats."""
-    once_s = estimate_s(point, known)
+def cost_s(shape: Transformer, point: Point, known: Mapping[Point, float]) -> float:
+    """Return what timing a point takes at most, s: its warm-up and its repeats; arguments as in `estimate_s`."""
+    once_s = estimate_s(shape, point, known)
     return (WARM_UP + repeats(once_s)) * once_s
 
 
-def _growth(small: Point, big: Point) -> float:
-    return max(1.0, big.tokens / small.tokens, big.kv_tokens / small.kv_tokens)
+def _growth(shape: Transformer, small: Point, big: Point) -> float:
+    """Return how many times the work of one point another one is, at least 1."""
+    before, after = (work(shape, float(each.tokens), each.attended, float(each.kv_tokens)) for each in (small, big))
+    return max(1.0, after.flops / before.flops, after.bytes / before.bytes)
 
 
 def _fits(model: Transformer, layers: int, core: tuple[Point, ...], dtype: Dtype, usable: float) -> bool:
