@@ -1,4 +1,4 @@
-"""The probe's pass against transformers' own Llama, and a whole small probe: needs torch, no vLLM and no model files."""
+"""The probe's pass against transformers' own Llama, and a whole small probe: torch, but no vLLM and no model files."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_pass_gives_the_logits_of_transformers_own_llama() -> None:
         past = theirs(ids[:, :context], use_cache=True).past_key_values
         cos, sin = step.rotation(context, positions, width, torch.float32, "cpu")
         groups = SMALL.heads // SMALL.kv_heads
-        attend = attention.folded(positions, context + positions, groups, torch.float32, "cpu")
+        attend = attention.products(positions, context + positions, groups, torch.float32, "cpu")
         cache = tuple((_longer(layer.keys, positions), _longer(layer.values, positions)) for layer in past.layers)
         batch = step.Batch(ids[:, context:], cache, cos, sin, attend)
         given = step.run(SMALL, _weights_of(theirs), batch)
@@ -71,9 +71,9 @@ def test_both_ways_of_attention_give_the_same(recwarn: pytest.WarningsRecorder) 
     rows, positions, keys, width = 2, 3, 11, 16
     queries = torch.randn(rows, 6, positions, width)
     cached = torch.randn(2, rows, 2, keys, width)
-    folded = attention.folded(positions, keys, 3, torch.float32, "cpu")(queries, *cached)
+    products = attention.products(positions, keys, 3, torch.float32, "cpu")(queries, *cached)
     # without a GPU, PyTorch warns that there is no flash kernel and takes a slow way to the same numbers
-    torch.testing.assert_close(folded, attention.flash(positions, keys)(queries, *cached), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(products, attention.flash(positions, keys)(queries, *cached), rtol=1e-5, atol=1e-6)
     recwarn.clear()
 
 
@@ -84,7 +84,7 @@ def test_the_first_new_position_does_not_see_the_second() -> None:
 
     values = torch.zeros(1, 1, 3, 4)
     values[..., -1, :] = 1.0  # only the last key has a value
-    seen = attention.folded(2, 3, 2, torch.float32, "cpu")(torch.zeros(1, 2, 2, 4), torch.zeros(1, 1, 3, 4), values)
+    seen = attention.products(2, 3, 2, torch.float32, "cpu")(torch.zeros(1, 2, 2, 4), torch.zeros(1, 1, 3, 4), values)
     assert seen[0, :, :, 0].tolist() == [[0.0, pytest.approx(1 / 3)]] * 2
 
 
@@ -111,7 +111,7 @@ def test_a_small_probe_times_its_core_and_says_what_it_left_out(tmp_path: Path) 
 
     tiny = replace(SMALL, layers=4)
     planned = plan(tiny, 0.5e9, "float32", layers=2, sampling=True)
-    done = run(planned, "cpu", 12.0)
+    done = run(planned, "cpu", 6.0)
     assert {each.point for each in done.measured} >= set(core(sampling=True))
     assert all(0 < each.low_s <= each.median_s <= each.high_s for each in done.measured)
     assert done.measured[0].point == done.again.point == Point("step", 1, 1, 256)

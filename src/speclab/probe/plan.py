@@ -126,13 +126,14 @@ def weight_bytes(model: Transformer, layers: int, dtype: Dtype) -> int:
 def bytes_of(model: Transformer, layers: int, point: Point, dtype: Dtype) -> int:
     """Return the memory that timing a point takes, byte: weights, cache, and the widest activations.
 
-    The activations are counted as logits and the gated block's three vectors, each twice, and eight of the model's
-    width.
+    The activations are counted as logits, attention's scores and the gated block's three vectors, each twice, and
+    eight of the model's width.
     """
     shape = cut(model, layers)
     cache = point.kv_tokens * shape.kv_bytes_per_token // BYTES_PER_VALUE
     widths = 2 * (shape.head_parameters // shape.width) + 6 * shape.ff_width + 8 * shape.width
-    return weight_bytes(model, layers, dtype) + (cache + point.tokens * widths) * VALUE_BYTES[dtype]
+    scores = 2 * shape.heads * point.kv_tokens * point.positions
+    return weight_bytes(model, layers, dtype) + (cache + scores + point.tokens * widths) * VALUE_BYTES[dtype]
 
 
 def repeats(step_s: float) -> int:

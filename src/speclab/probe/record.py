@@ -68,7 +68,7 @@ class ProbeRecord(Frozen):
     device: str
     """Slug of the device, as in the record's path."""
     kind: Literal["cpu", "cuda"]
-    attention: Literal["flash", "folded"]
+    attention: Literal["flash", "products"]
     """Which way of `speclab.probe.attention`."""
     threads: int
     usable_bytes: float

@@ -25,7 +25,7 @@ def run(
         dtype=plan.dtype,
         device=devices.slug(kind),
         kind=kind,
-        attention="flash" if attention.has_flash(dtype, kind) else "folded",
+        attention="flash" if attention.has_flash(dtype, kind) else "products",
         threads=torch.get_num_threads(),
         usable_bytes=plan.usable_bytes,
         budget_s=seconds,
