@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +13,8 @@ import pytest
 
 from speclab.errors import UserError
 from speclab.model.transformers import TRANSFORMERS, Transformer
-from speclab.probe.plan import plan
+from speclab.probe import record
+from speclab.probe.plan import cut, plan
 from speclab.probe.points import Point, core
 
 pytestmark = [
@@ -93,7 +96,6 @@ def test_weights_have_as_many_values_as_the_cost_model_counts(slug: str) -> None
     import torch
 
     from speclab.probe import step
-    from speclab.probe.plan import cut
 
     small = replace(TRANSFORMERS[slug], width=64, heads=4, kv_heads=2, ff_width=96, vocabulary=64)
     shape = cut(replace(small, output_vocabulary=small.output_vocabulary and 32), 1)
@@ -106,12 +108,11 @@ def test_weights_have_as_many_values_as_the_cost_model_counts(slug: str) -> None
 
 
 def test_a_small_probe_times_its_core_and_says_what_it_left_out(tmp_path: Path) -> None:
-    from speclab.probe import record
     from speclab.probe.run import run
 
     tiny = replace(SMALL, layers=4)
     planned = plan(tiny, 0.5e9, "float32", layers=2, sampling=True)
-    done = run(planned, "cpu", 6.0)
+    done = run(planned, "cpu", 4.0)
     assert {each.point for each in done.measured} >= set(core(sampling=True))
     assert all(0 < each.low_s <= each.median_s <= each.high_s for each in done.measured)
     assert done.measured[0].point == done.again.point == Point("step", 1, 1, 256)
@@ -147,6 +148,26 @@ def test_a_models_folder_gives_its_shape(tmp_path: Path) -> None:
     (folder / "config.json").write_text(json.dumps(config | {"model_type": "gpt2"}), encoding="utf-8")
     with pytest.raises(UserError, match=r"config.json: not a shape that can be timed \(model_type is 'gpt2'\)"):
         shape(str(folder))
+
+
+def test_the_command_prints_a_row_a_point_and_keeps_the_record(tmp_path: Path) -> None:
+    config = {
+        "model_type": "llama", "hidden_size": 64, "vocab_size": 128, "intermediate_size": 96,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 2,
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    out = tmp_path / "kept" / "record.json"
+    arguments = ["probe", str(tmp_path), "--device", "cpu", "--layers", "1", "--seconds", "4", "--json", "--out"]
+    done = subprocess.run(
+        [sys.executable, "-m", "speclab.cli", *arguments, str(out)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)
+    kept = record.read(out)
+    assert [row["median_s"] for row in rows] == [each.median_s for each in kept.measured]
+    assert {(row["shape"], row["layers"], row["layers_of_model"]) for row in rows} == {(tmp_path.name, 1, 2)}
+    assert kept.made.packages["torch"]
+    assert f"{sum(each.reason == 'time' for each in kept.left_out)} points left out: too little time" in done.stderr
 
 
 def _longer(cached: object, positions: int) -> object:
