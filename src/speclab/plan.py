@@ -25,8 +25,15 @@ MEASURING_VERSION = "1"
 TRIALS = Path(".build") / "trials"
 """Folder under the checkout's root for runs with other values than the lab's files hold."""
 
-SIMULATING = ("model", "load/closed_loop.py", "engines/base.py", "engines/simulated*.py", "engines/virtual_time.py")
-"""The code that decides a simulated cell; its content is part of the cell's hash."""
+SIMULATING = (
+    "model/*.py",
+    "load/closed_loop.py",
+    "engines/base.py",
+    "engines/simulated*.py",
+    "engines/virtual_time.py",
+)
+"""The code that decides a simulated cell; its content is part of the cell's hash. The packages inside ``model/`` serve
+other pages and have no say."""
 
 
 @dataclass(frozen=True, slots=True)

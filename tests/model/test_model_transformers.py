@@ -29,8 +29,12 @@ def test_parameters_and_bytes(slug: str, per_layer: int, matmul: int, kv_bytes: 
     assert shape.resident_bytes == resident
 
 
-def test_only_the_eagle_head_writes_fewer_tokens_than_it_reads() -> None:
-    assert {slug for slug, shape in TRANSFORMERS.items() if shape.output_vocabulary} == {"eagle3-head-8b"}
+def test_only_eagle3_heads_write_fewer_tokens_than_it_reads() -> None:
+    assert {slug for slug, shape in TRANSFORMERS.items() if shape.output_vocabulary} == {
+        "eagle3-head-8b",
+        "eagle3-head-135m",
+        "eagle3-head-70b",
+    }
     assert transformer("eagle3-head-8b").head_parameters == 32_000 * 4_096
 
 

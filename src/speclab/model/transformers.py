@@ -3,7 +3,8 @@
 Weights and KV are BF16, two bytes a value. Shapes are those of the public model configurations (Llama 3, Llama 3.2,
 SmolLM2); the two MTP heads are the one-layer copies of the target that the public site *inference-tradeoffs-explained*
 assumes. The EAGLE-3 head follows the paper (arXiv:2503.01840) and the public head for Llama 3.1 8B
-(yuhuili/EAGLE3-LLaMA3.1-Instruct-8B).
+(yuhuili/EAGLE3-LLaMA3.1-Instruct-8B); the EAGLE head is a layer of the target behind one matrix that folds embedding
+and state into one vector (arXiv:2401.15077).
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ class Transformer:
         Hidden vectors side by side at the input of the q, k and v projections: 2 in EAGLE-3 (embedding and state),
         else 1.
     fused_states : int
-        Target states that one matrix folds into one vector: 3 in EAGLE-3, else 0. Charged on every pass, though only
-        the first draft position needs it: at most 37 us on an H100.
+        Vectors that one matrix folds into one: three states of the target in EAGLE-3 (charged on every pass, though
+        only the first draft position needs it: at most 37 us on an H100), embedding and state in EAGLE, else 0.
     own_embedding, own_head : bool
         Whether it holds these matrices itself, or borrows the target's: what it adds to memory. Reading is charged
         anyway.
@@ -94,11 +95,12 @@ class Transformer:
 
 _8B = Transformer("llama-3-8b", "Llama 3 8B", 32, 4096, 32, 8, 14336, 128256)
 _70B = Transformer("llama-3-70b", "Llama 3 70B", 80, 8192, 64, 8, 28672, 128256)
+_135M = Transformer("smollm2-135m", "SmolLM2 135M", 30, 576, 9, 3, 1536, 49152)
 _ALL = (
     _8B,
     _70B,
     Transformer("llama-3.2-1b", "Llama 3.2 1B", 16, 2048, 32, 8, 8192, 128256),
-    Transformer("smollm2-135m", "SmolLM2 135M", 30, 576, 9, 3, 1536, 49152),
+    _135M,
     replace(_8B, slug="mtp-head-8b", name="MTP head of Llama 3 8B", layers=1, own_embedding=False, own_head=False),
     replace(_70B, slug="mtp-head-70b", name="MTP head of Llama 3 70B", layers=1, own_embedding=False, own_head=False),
     replace(
@@ -110,6 +112,35 @@ _ALL = (
         attention_inputs=2,
         fused_states=3,
         own_embedding=False,
+    ),
+    replace(
+        _135M,
+        slug="eagle3-head-135m",
+        name="EAGLE-3 head of SmolLM2 135M",
+        layers=1,
+        output_vocabulary=8192,
+        attention_inputs=2,
+        fused_states=3,
+        own_embedding=False,
+    ),
+    replace(
+        _70B,
+        slug="eagle3-head-70b",
+        name="EAGLE-3 head for Llama 3 70B, as wide as its target",
+        layers=1,
+        output_vocabulary=32000,
+        attention_inputs=2,
+        fused_states=3,
+        own_embedding=False,
+    ),
+    replace(
+        _8B,
+        slug="eagle-head-8b",
+        name="EAGLE head of Llama 3.1 8B",
+        layers=1,
+        fused_states=2,
+        own_embedding=False,
+        own_head=False,
     ),
 )
 TRANSFORMERS = {shape.slug: shape for shape in _ALL}

@@ -1,0 +1,65 @@
+"""What the rows of a step hold in a closed loop: how much context they read, how many prompts they share it with."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from scipy.stats import lognorm
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Requests as one step sees them on average.
+
+    Attributes
+    ----------
+    context : float
+        Tokens that a row has cached, mean over all row-steps, tokens.
+    prompts_per_token : float
+        Prompt tokens that a step prefills for each token that its rows write: in a closed loop each answer that ends
+        brings one prompt. 0 leaves prefill out.
+    """
+
+    context: float
+    prompts_per_token: float = 0.0
+
+
+def closed_loop(prompt: float, answer: float, cv: float = 0.0, most: float = math.inf) -> Traffic:
+    """Return the traffic of a closed loop with lognormal answers.
+
+    Parameters
+    ----------
+    prompt, answer : float
+        Mean length of prompts and, before any cut, of answers, tokens.
+    cv : float
+        Standard deviation of the answers' length over its mean.
+    most : float
+        Length at which answers are cut, tokens.
+
+    Returns
+    -------
+    Traffic
+        A long answer takes many row-steps, so the mean context of a row-step is the prompt and half of
+        E[length^2] / E[length].
+    """
+    first, second = _cut_moments(answer, cv, most)
+    return Traffic(prompt + second / first / 2, prompt / first)
+
+
+def _cut_moments(mean: float, cv: float, most: float) -> tuple[float, float]:
+    """Return E[min(L, most)] and E[min(L, most)^2] of a lognormal L."""
+    if cv == 0 or most == math.inf:
+        length = min(mean, most)
+        return length, length**2 * (1 + cv**2)
+    variance = math.log1p(cv**2)
+    location = math.log(mean) - variance / 2
+    spread = math.sqrt(variance)
+    cut = most * float(lognorm.sf(most, spread, scale=math.exp(location)))
+
+    def below(power: int) -> float:
+        """Return the part of E[L^power] that lies below the cut."""
+        moment = math.exp(power * location + power**2 * variance / 2)
+        return moment * float(lognorm.cdf(most, spread, scale=math.exp(location + power * variance)))
+
+    return below(1) + cut, below(2) + most * cut

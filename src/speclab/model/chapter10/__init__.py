@@ -1,0 +1,24 @@
+"""The second source's chapter 10 rebuilt: its devices, workloads and levers as presets, and its tables as functions."""
+
+from speclab.model.chapter10.animation import animation
+from speclab.model.chapter10.capacity import capacity_over_seeds, charges
+from speclab.model.chapter10.closed_forms import draws, table1, theorems
+from speclab.model.chapter10.gaps import gaps
+from speclab.model.chapter10.saturation import saturation
+from speclab.model.chapter10.sweep import compared, points, sweep
+from speclab.model.chapter10.table import device_table
+
+__all__ = [
+    "animation",
+    "capacity_over_seeds",
+    "charges",
+    "compared",
+    "device_table",
+    "draws",
+    "gaps",
+    "points",
+    "saturation",
+    "sweep",
+    "table1",
+    "theorems",
+]

@@ -1,0 +1,60 @@
+"""How the page's matrix reads a change: better or worse, how much, and with which caveats."""
+
+from __future__ import annotations
+
+import math
+
+SAME = 0.02
+SIZES = (SAME, 0.10, 0.50)
+"""Changes from which on there is one arrow, two, three."""
+
+AT_CAPACITY = ("goodput_per_gpu", "tok_s", "usd_per_mtok", "j_per_tok")
+CLIFF = 1.0
+"""Gain of goodput from which on the baseline is taken to sit at a latency cliff."""
+
+MEANINGS = {
+    "E": "the baseline sits at the edge of its promises: read the absolute numbers",
+    "$": "prices per GPU-hour are illustrative",
+    "alpha": "acceptance is assumed, not measured",
+    "B": "power of this device is illustrative even beside the others'",
+}
+"""What each caveat says."""
+
+
+def marks(device: str, lever: str, metric: str, goodput_change: float) -> list[str]:
+    """Return the caveats of one value.
+
+    Parameters
+    ----------
+    device, lever, metric : str
+        Slugs.
+    goodput_change : float
+        The lever's change of goodput on this workload and device; decides the mark E of all metrics at capacity.
+    """
+    found = []
+    if metric in AT_CAPACITY and goodput_change >= CLIFF:
+        found.append("E")
+    if metric == "usd_per_mtok":
+        found.append("$")
+    if lever != "baseline":
+        found.append("alpha")
+    if device == "b200":
+        found.append("B")
+    return found
+
+
+def verdict(metric: str, change: float) -> str | None:
+    """Return ``better``, ``worse`` or ``same`` (within 2%); only of goodput and tokens is more better. None for NaN."""
+    if math.isnan(change):
+        return None
+    if abs(change) <= SAME:
+        return "same"
+    more_is_better = metric in ("goodput_per_gpu", "tok_s")
+    return "better" if (change > 0) == more_is_better else "worse"
+
+
+def size(change: float) -> int:
+    """Return the number of arrows, 0 to 3; 0 for NaN."""
+    if math.isnan(change) or abs(change) <= SAME:
+        return 0
+    return sum(abs(change) >= bound for bound in SIZES)
