@@ -6,7 +6,10 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from speclab.probe.plan import GB, Plan
+from speclab.errors import UserError
+from speclab.model.transformers import BYTES_PER_VALUE
+from speclab.probe.calibration import mean_and_worst, of_passes
+from speclab.probe.plan import GB, VALUE_BYTES, Plan
 from speclab.probe.points import Point
 from speclab.probe.record import ProbeRecord
 
@@ -39,12 +42,27 @@ def result(record: ProbeRecord, rows: pd.DataFrame) -> str:
     steps = rows[rows["part"] == "step"].assign(ms=lambda each: each["median_s"] * 1e3)
     what = _what(record.model.slug, record.layers, record.model.layers)
     lines = [f"{what} in {record.dtype}, {record.source}", "", "milliseconds a step", _wide(steps, "ms", "{:.2f}")]
-    lines += ["", "GB/s of weights and cache", _wide(steps.assign(gb=steps["byte_per_s"] / GB), "gb", "{:.0f}")]
-    lines += ["", "TFLOP/s", _wide(steps.assign(tera=steps["flop_per_s"] / 1e12), "tera", "{:.2f}")]
+    lines += ["", "GB/s of weights and cache", _wide(steps.assign(gb=steps["byte_per_s"] / GB), "gb", "{:.3g}")]
+    lines += ["", "TFLOP/s", _wide(steps.assign(tera=steps["flop_per_s"] / 1e12), "tera", "{:.3g}")]
     parts = rows[rows["part"] != "step"].assign(ms=lambda each: each["median_s"] * 1e3)
     shown = parts.pivot(index="part", columns="tokens", values="ms")
     lines += ["", "milliseconds of a part, by tokens", shown.to_string(float_format="{:.3f}".format, na_rep="-")]
-    return "\n".join(lines)
+    return "\n".join((*lines, "", fitted(record)))
+
+
+def fitted(record: ProbeRecord) -> str:
+    """Return what the calibrated model makes of a record, in a line; or why it makes nothing of it."""
+    try:
+        passes = of_passes(record)
+    except UserError as error:
+        return str(error)
+    mean, worst, where = mean_and_worst(passes)
+    found = passes.parameters
+    byte_per_s = found.byte_per_s * VALUE_BYTES[record.dtype] / BYTES_PER_VALUE
+    return (
+        f"fitted to these: {found.overhead_s * 1e3:.3g} ms a pass, {byte_per_s / GB:.3g} GB/s, "
+        f"{found.flop_per_s / 1e12:.3g} TFLOP/s; off by {mean:.0%} on average, {worst:+.0%} at worst ({where})"
+    )
 
 
 def _wide(steps: pd.DataFrame, column: str, form: str) -> str:
