@@ -2,22 +2,64 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
 
 from speclab import lab as labs
 from speclab import prompts as prompt_sets
 from speclab import published, results
-from speclab.findings.validation import lab09, measured
+from speclab.errors import UserError
+from speclab.findings.validation import errors, lab09, measured, predictions
+from speclab.findings.validation import published as others
+from speclab.findings.validation.errors import Errors, Predicted
 from speclab.findings.validation.lab09 import Twin
 from speclab.findings.validation.measured import Calibrated, Setting
 from speclab.lab import BASELINE
+from speclab.model.calibration.fit import Fit
 from speclab.model.calibration.parameters import CPU_135M
-from speclab.model.calibration.price import Options
+from speclab.model.calibration.price import ALL, Options
 from speclab.model.calibration.traffic import Traffic, closed_loop
-from speclab.model.transformers import transformer
+from speclab.model.devices import Device, device
+from speclab.model.transformers import Transformer, transformer
 
+OTHERS = "h100_llama_8b"
 CPU_LAB = "cpu-smollm2"
 _CPU_SHAPES = {"eagle3": "eagle3-head-135m", "draft_model": "smollm2-135m", "ngram": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Fitted parameters with what they belong to.
+
+    Attributes
+    ----------
+    name : str
+    fit : Fit
+    device : Device, optional
+        The data sheet; None for a machine without an entry.
+    target : Transformer
+    options : Options
+    """
+
+    name: str
+    fit: Fit
+    device: Device | None
+    target: Transformer
+    options: Options = ALL
+
+
+def named(name: str) -> Calibration:
+    """Return a calibration by its name.
+
+    Raises
+    ------
+    UserError
+        There is none of that name, or what it is made from is missing.
+    """
+    if name not in CALIBRATIONS:
+        raise UserError(f"unknown calibration {name!r}", f"there are {', '.join(CALIBRATIONS)}", key="--calibration")
+    return CALIBRATIONS[name]()
 
 
 @cache
@@ -36,11 +78,11 @@ def cpu() -> Calibrated:
         The lab's tables are missing or damaged.
     """
     found = results.of(CPU_LAB)
-    arms = {name: found.lab.arm(name) for name in found.lab.arms}
+    speculation = {name: found.lab.arm(name).speculation for name in found.lab.arms}
     drafters = {
-        name: (arm.k, transformer(shape) if (shape := _CPU_SHAPES[arm.speculation.method]) else None)
-        for name, arm in arms.items()
-        if arm.speculation is not None
+        name: (each.num_speculative_tokens, transformer(shape) if (shape := _CPU_SHAPES[each.method]) else None)
+        for name, each in speculation.items()
+        if each is not None
     }
     setting = Setting(
         target=transformer("smollm2-135m"),
@@ -53,6 +95,52 @@ def cpu() -> Calibrated:
         options=Options(eager=bool(found.lab.server.get("enforce-eager"))),
     )
     return measured.calibrated(found.tables.cells, setting)
+
+
+@cache
+def predicted() -> tuple[Predicted, ...]:
+    """Return every prediction that can be held against a measurement; shares of a step are apart (`shares`)."""
+    table = published.read(OTHERS)
+    own = results.of(CPU_LAB)
+    _, _, machine = own.source.rstrip(")").rpartition(", ")
+    return (
+        *predictions.on_published(table),
+        *predictions.on_lab09(lab09_twin()),
+        *predictions.on_own(cpu(), own.findings, own.lab.concurrencies, CPU_LAB, machine),
+    )
+
+
+@cache
+def shares() -> tuple[Predicted, ...]:
+    """Return the shares of step time that a fit on speed-ups implies, beside the published ones."""
+    return tuple(predictions.shares(published.read(OTHERS)))
+
+
+def validate() -> list[Errors]:
+    """Return the model's errors, a row for each source, method, dataset and figure."""
+    return errors.summed(predicted())
+
+
+def _h100(fit: Callable[[], Fit], name: str) -> Calibration:
+    return Calibration(name, fit(), device("h100-sxm"), transformer("llama-3-8b"))
+
+
+def _others(dataset: str) -> Fit:
+    return others.calibrated(others.figures(published.read(OTHERS)), dataset)
+
+
+def _cpu_calibration() -> Calibration:
+    found = cpu()
+    return Calibration(CPU_LAB, found.calibration, None, found.setting.target, found.setting.options)
+
+
+CALIBRATIONS: dict[str, Callable[[], Calibration]] = {
+    "lab09": partial(_h100, lambda: lab09_twin().calibration, "lab09"),
+    "gsm8k": partial(_h100, partial(_others, "GSM8K"), "gsm8k"),
+    "sharegpt": partial(_h100, partial(_others, "ShareGPT"), "sharegpt"),
+    CPU_LAB: _cpu_calibration,
+}
+"""How to make each calibration, by name: Lab 9's baseline, the two datasets of arXiv:2601.11580, the CPU lab."""
 
 
 def _cpu_traffic(found: results.Results) -> dict[str, Traffic]:

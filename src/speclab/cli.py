@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from speclab import lab as labs
-from speclab import paths, results, sweep, terminal
+from speclab import model_commands, paths, results, sweep, terminal
 from speclab import run as runs
 from speclab.engines import Options
 from speclab.errors import UserError
@@ -22,6 +22,7 @@ from speclab.probe import command as probe_command
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 err = Console(stderr=True)
+model_commands.add_to(cli)
 
 LabName = Annotated[str, typer.Argument(help="A folder of labs/.")]
 EngineOption = Annotated[

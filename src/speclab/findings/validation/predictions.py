@@ -96,13 +96,12 @@ def on_lab09(twin: Twin) -> list[Predicted]:
         )  # fmt: skip
 
     throughput = float(twin.throughput(128, EAGLE))
-    found = [
+    return [
         row("EAGLE-3", EAGLE, CROSSOVER, EAGLE, at["c02"], _value(twin.crossing(EAGLE))),
         row("draft model", DRAFT, CROSSOVER, DRAFT, at["c01"], _value(twin.crossing(DRAFT))),
         row("EAGLE-3", EAGLE, THROUGHPUT, "128 in flight", at["t01"], throughput),
         row("ngram", NGRAM, SPEED_UP, "1 in flight", 1 - at["n07"], float(twin.speed_up(1, NGRAM))),
     ]
-    return [each for each in found if np.isfinite(each.predicted)]
 
 
 def on_own(model: Calibrated, findings: pd.DataFrame, grid: Sequence[int], name: str, device: str) -> list[Predicted]:
@@ -129,7 +128,6 @@ def on_own(model: Calibrated, findings: pd.DataFrame, grid: Sequence[int], name:
             found += [
                 Predicted(*place, CROSSOVER, workload, measured, predicted, model.calibration.fitted_on)
                 for measured in crossing["value"].astype(float)
-                if np.isfinite(predicted)
             ]
     return found
 
@@ -155,4 +153,9 @@ def agrees(predicted: Crossing, status: str, low: float, high: float) -> bool | 
 
 
 def _value(crossing: Crossing) -> float:
-    return float("nan") if crossing.value is None else crossing.value
+    """Return a predicted crossing; where the curve does not cross, the end of it that is nearest to where it would."""
+    if crossing.value is not None:
+        return crossing.value
+    bound = crossing.high if crossing.low is None else crossing.low
+    assert bound is not None
+    return bound

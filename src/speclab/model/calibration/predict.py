@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from speclab.errors import UserError
 from speclab.model.calibration.fit import Fit
 from speclab.model.calibration.parameters import Parameters
-from speclab.model.calibration.price import Draft, step_s
+from speclab.model.calibration.price import ALL, NO_DRAFT, Draft, Options, step_s
 from speclab.model.calibration.traffic import Traffic
 from speclab.model.speculation import tokens_per_pass
 from speclab.model.transformers import Transformer
@@ -42,12 +42,20 @@ class Question:
         Marginal acceptance by draft position.
     traffic : Traffic
         What the rows hold.
+    options : Options
+        What the model leaves out or adds.
     """
 
     target: Transformer
     draft: Draft
     acceptance: tuple[float, ...]
     traffic: Traffic
+    options: Options = ALL
+
+    def step_s(self, parameters: Parameters, rows: ArrayLike, k: int) -> Floats:
+        """Return what a step of k draft positions takes, s; of the baseline's where k is 0."""
+        draft, tokens = self.at(k) if k else (NO_DRAFT, 1.0)
+        return step_s(parameters, self.target, rows, self.traffic, draft, tokens, self.options)
 
     def at(self, k: int) -> tuple[Draft, float]:
         """Return the draft of k positions and the tokens per step that it brings, the curve cut at k."""
@@ -129,9 +137,7 @@ def predict(calibration: Fit, question: Question, concurrency: Sequence[float], 
     parameters = calibration.parameters
     at = np.asarray(concurrency, dtype=np.float64)
     k = question.draft.k
-    draft, tokens = question.at(k)
-    with_drafts = step_s(parameters, question.target, at, question.traffic, draft, tokens)
-    without = step_s(parameters, question.target, at, question.traffic)
+    with_drafts, without = (question.step_s(parameters, at, tried) for tried in (k, 0))
     each_k = np.array([speed_up(parameters, question, at, tried) for tried in range(k + 1)])
     drawn = calibration.draws(draws)
     curves = np.array([speed_up(other, question, at, k) for other in drawn] or [each_k[k]])
@@ -152,9 +158,8 @@ def predict(calibration: Fit, question: Question, concurrency: Sequence[float], 
 
 def speed_up(parameters: Parameters, question: Question, rows: ArrayLike, k: int) -> Floats:
     """Return the speed-up of k draft positions over none, in the shape of `rows`."""
-    draft, tokens = question.at(k)
-    without = step_s(parameters, question.target, rows, question.traffic)
-    return tokens * without / step_s(parameters, question.target, rows, question.traffic, draft, tokens)
+    _, tokens = question.at(k)
+    return tokens * question.step_s(parameters, rows, 0) / question.step_s(parameters, rows, k)
 
 
 def crossing(parameters: Parameters, question: Question) -> float:
