@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from speclab import calibrations
+from speclab.asking import Asked, answer
 from speclab.errors import UserError
 from speclab.model.calibration.parameters import CPU_135M, H100_8B, MEANINGS
 from speclab.model.transformers import transformer
@@ -95,3 +98,24 @@ def test_the_terminals_line_counts_the_bytes_of_the_number_format() -> None:
     assert "5e+03 GB/s" in table.fitted(a_record(dtype="float32"))
     assert record.frame(a_record())["whole_s"].notna().all()
     assert replace(transformer("llama-3-8b"), layers=0).matmul_parameters == 4096 * 128256
+
+
+def test_a_record_answers_a_question_about_its_own_machine(tmp_path: Path) -> None:
+    record.write(tmp_path / "h.json", a_record())
+    asked = Asked(k=3, acceptance=(0.63, 0.38, 0.25), calibration=str(tmp_path / "h.json"), concurrency=(1, 64, 512))
+    found = answer(asked)
+    assert found.errors == [], "none of the errors was made with this calibration"
+    assert found.calibration.startswith("probe-here: 12 steps of Llama 3 8B, measured (PyTorch ")
+    assert found.calibration.endswith("no prediction from a probe was held against one")
+    first, _, last = found.prediction.speed_up
+    assert first > 1 > last
+    assert found.prediction.baseline_step_s[0] == pytest.approx(
+        seconds(Point("step", 1, 1, 500), 32) + H100_8B.overhead_s + H100_8B.token_s + H100_8B.position_s, rel=1e-3
+    )
+    assert any("512 rows: fitted on at most 64" in warning for warning in found.prediction.warnings)
+
+
+def test_a_drafters_probe_is_no_calibration(tmp_path: Path) -> None:
+    record.write(tmp_path / "h.json", a_record(layers=1, model=transformer("eagle3-head-8b")))
+    with pytest.raises(UserError, match=r"h\.json: a probe of EAGLE-3 head .* 8B, which only drafts; give one"):
+        calibrations.named(str(tmp_path / "h.json"))

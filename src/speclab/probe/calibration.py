@@ -77,7 +77,7 @@ def for_server(record: ProbeRecord) -> Fit:
         **{name: getattr(passes.parameters, name) for name in FREE[1:]}, overhead_s=own_s + host.overhead_s
     )
     held = tuple(name for name in MEANINGS if name not in FREE and getattr(parameters, name) > 0)
-    said = f"{passes.fitted_on}; the server's own part is assumed"
+    said = f"{passes.fitted_on}; the server's own part is assumed, no prediction from a probe was held against one"
     covariance = _widened(passes, held, own_s / parameters.overhead_s, parameters)
     return replace(passes, parameters=parameters, held=held, covariance=covariance, fitted_on=said)
 
