@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from speclab.asking.asked import SHORT_MODELS
 from speclab.errors import UserError
 from speclab.model.transformers import TRANSFORMERS, Transformer
 from speclab.probe.needs import needed
-
-SAME = {"llama-3.1-8b": "llama-3-8b"}
-"""Other names of known shapes: Llama 3 and 3.1 differ in nothing that a step costs."""
 
 
 def shape(name: str) -> Transformer:
@@ -26,13 +24,13 @@ def shape(name: str) -> Transformer:
     UserError
         It is neither, or the model is built differently from a `Transformer`.
     """
-    known = TRANSFORMERS.get(name) or TRANSFORMERS.get(SAME.get(name, ""))
+    known = TRANSFORMERS.get(name) or TRANSFORMERS.get(SHORT_MODELS.get(name, ""))
     if known is not None:
         return known
     folder = Path(name)
     if (folder / "config.json").is_file():
         return _of_folder(folder)
-    names = ", ".join(sorted({*TRANSFORMERS, *SAME}))
+    names = ", ".join(sorted({*TRANSFORMERS, *SHORT_MODELS}))
     raise UserError(f"unknown shape {name!r}", f"the known shapes: {names}; or give a folder with a config.json")
 
 
