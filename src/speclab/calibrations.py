@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 
@@ -43,6 +43,8 @@ class Calibration:
         The data sheet; None for a machine without an entry.
     target : Transformer
     options : Options
+    launches : dict of str to float
+        Launch part of a draft position by method, s, where it was measured.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Calibration:
     device: Device | None
     target: Transformer
     options: Options = ALL
+    launches: dict[str, float] = field(default_factory=dict)
 
 
 def named(name: str) -> Calibration:
@@ -134,23 +137,33 @@ def _probed(file: Path) -> Calibration:
     return Calibration(f"probe-{record.device}", for_server(record), None, record.model)
 
 
-def _h100(fit: Callable[[], Fit], name: str) -> Calibration:
-    return Calibration(name, fit(), device("h100-sxm"), transformer("llama-3-8b"))
+def _lab09() -> Calibration:
+    twin = lab09_twin()
+    launches = {"eagle3": twin.launch_s(lab09.EAGLE), "draft-model": twin.launch_s(lab09.DRAFT)}
+    return _h100("lab09", twin.calibration, launches)
 
 
-def _others(dataset: str) -> Fit:
-    return others.calibrated(others.figures(published.read(OTHERS)), dataset)
+def _others(name: str, dataset: str) -> Calibration:
+    fit = others.calibrated(others.figures(published.read(OTHERS)), dataset)
+    return _h100(name, fit, {"eagle3": fit.parameters.launch_s})
+
+
+def _h100(name: str, fit: Fit, launches: dict[str, float]) -> Calibration:
+    return Calibration(name, fit, device("h100-sxm"), transformer("llama-3-8b"), launches=launches)
 
 
 def _cpu_calibration() -> Calibration:
     found = cpu()
-    return Calibration(CPU_LAB, found.calibration, None, found.setting.target, found.setting.options)
+    launch = found.calibration.parameters.launch_s
+    # without graphs a launch goes by the layer (`Options.eager`), and what is left is the same for every drafter
+    launches = {"eagle3": launch, "draft-model": launch}
+    return Calibration(CPU_LAB, found.calibration, None, found.setting.target, found.setting.options, launches)
 
 
 CALIBRATIONS: dict[str, Callable[[], Calibration]] = {
-    "lab09": partial(_h100, lambda: lab09_twin().calibration, "lab09"),
-    "gsm8k": partial(_h100, partial(_others, "GSM8K"), "gsm8k"),
-    "sharegpt": partial(_h100, partial(_others, "ShareGPT"), "sharegpt"),
+    "lab09": _lab09,
+    "gsm8k": partial(_others, "gsm8k", "GSM8K"),
+    "sharegpt": partial(_others, "sharegpt", "ShareGPT"),
     CPU_LAB: _cpu_calibration,
 }
 """How to make each calibration, by name: Lab 9's baseline, the two datasets of arXiv:2601.11580, the CPU lab."""

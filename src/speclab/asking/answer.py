@@ -13,6 +13,7 @@ from speclab.asking.question import machine_of
 from speclab.asking.question import question as question_of
 from speclab.calibrations import Calibration
 from speclab.findings.validation.errors import CROSSOVER, SPEED_UP, Errors
+from speclab.findings.validation.predictions import LLAMA
 from speclab.model.calibration.bill import bill
 from speclab.model.calibration.fit import Fit
 from speclab.model.calibration.parameters import Parameters
@@ -122,11 +123,9 @@ def _errors(asked: Asked, calibration: Calibration) -> list[Errors]:
     """Return the model's errors for this method on the model that the calibration is of; a probe's has none yet."""
     if calibration.name not in calibrations.CALIBRATIONS:
         return []
-    own = calibration.device is None
+    of = LLAMA if calibration.device is not None else calibration.target.name
     return [
         each
         for each in calibrations.validate()
-        if each.method in METHODS[asked.method]
-        and each.figure in (SPEED_UP, CROSSOVER)
-        and (each.model == calibration.target.name) == own
+        if each.method in METHODS[asked.method] and each.figure in (SPEED_UP, CROSSOVER) and each.model == of
     ]

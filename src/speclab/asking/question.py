@@ -49,7 +49,7 @@ def question(asked: Asked, calibration: Calibration, parameters: Parameters) -> 
     traffic = _traffic(asked)
     if asked.k < 1:
         raise UserError(f"found {asked.k}", "give at least one draft position", key="--k")
-    launch, more = _launch(asked, parameters, target, drafter, traffic)
+    launch, more = _launch(asked, calibration, parameters, target, drafter, traffic)
     draft = Draft(asked.k, drafter, asked.coverage, launch)
     return Question(target, draft, asked.acceptance, traffic, calibration.options), [*notes, *more]
 
@@ -97,10 +97,20 @@ def _traffic(asked: Asked) -> Traffic:
 
 
 def _launch(
-    asked: Asked, parameters: Parameters, target: Transformer, drafter: Transformer | None, traffic: Traffic
+    asked: Asked,
+    calibration: Calibration,
+    parameters: Parameters,
+    target: Transformer,
+    drafter: Transformer | None,
+    traffic: Traffic,
 ) -> tuple[float | None, list[str]]:
-    if asked.drafting_ms is None or drafter is None:
+    """Return the launch part of a draft position, s: from what was asked, or as the calibration has it."""
+    if drafter is None:
         return None, []
+    if asked.drafting_ms is None:
+        if asked.method in calibration.launches:
+            return calibration.launches[asked.method], []
+        return None, [f"{calibration.name} has no launches of a {asked.method} drafter: give --drafting-ms"]
     if not 0 < asked.drafting_ms <= 1e4:
         raise UserError(f"found {asked.drafting_ms:g}", "give milliseconds above 0", key="--drafting-ms")
     tokens = tokens_per_pass(asked.acceptance, asked.coverage)
