@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, partial
+from pathlib import Path
 
 from speclab import lab as labs
 from speclab import prompts as prompt_sets
@@ -23,6 +24,8 @@ from speclab.model.calibration.price import ALL, Options
 from speclab.model.calibration.traffic import Traffic, closed_loop
 from speclab.model.devices import Device, device
 from speclab.model.transformers import Transformer, transformer
+from speclab.probe import record as probed
+from speclab.probe.calibration import for_server
 
 OTHERS, BESIDES = "measured", "model_errors"
 """Tables of published figures: other people's measurements, and what the model needs besides them."""
@@ -56,15 +59,18 @@ class Calibration:
 
 
 def named(name: str) -> Calibration:
-    """Return a calibration by its name.
+    """Return a calibration by its name, or that of a probe's record (a path that ends in ``.json``).
 
     Raises
     ------
     UserError
         There is none of that name, or what it is made from is missing.
     """
+    if name.endswith(".json"):
+        return _probed(Path(name))
     if name not in CALIBRATIONS:
-        raise UserError(f"unknown calibration {name!r}", f"there are {', '.join(CALIBRATIONS)}", key="--calibration")
+        known = f"there are {', '.join(CALIBRATIONS)}; or give the record of a probe, a .json file"
+        raise UserError(f"unknown calibration {name!r}", known, key="--calibration")
     return CALIBRATIONS[name]()
 
 
@@ -125,6 +131,13 @@ def shares() -> tuple[Predicted, ...]:
 def validate() -> list[Errors]:
     """Return the model's errors, a row for each source, method, dataset and figure."""
     return errors.summed(predicted())
+
+
+def _probed(file: Path) -> Calibration:
+    record = probed.read(file)
+    if record.model.fused_states:
+        raise UserError(f"a probe of {record.model.name}, which only drafts", "give one of a target", file=file)
+    return Calibration(f"probe-{record.device}", for_server(record), None, record.model)
 
 
 def _lab09() -> Calibration:

@@ -18,6 +18,7 @@ from speclab import run as runs
 from speclab.engines import Options
 from speclab.errors import UserError
 from speclab.plan import plan_arm
+from speclab.probe import command as probe_command
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 cli.add_typer(cli_model.cli, name="model")
@@ -230,6 +231,9 @@ def make_weights(
         "tiny": weights.tiny,
     }
     typer.echo(paths.shown(make[name](into or models / weights.FOLDERS[name])))
+
+
+cli.command("probe")(probe_command.probe)
 
 
 def _split(value: str | None) -> list[str] | None:

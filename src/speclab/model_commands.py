@@ -46,7 +46,9 @@ def predict(
     ] = None,
     answer: Annotated[float | None, typer.Option(help="Mean answer, tokens.")] = None,
     concurrency: Annotated[str | None, typer.Option(help="Requests in flight, comma-separated.")] = None,
-    calibration: Annotated[str, typer.Option(help="lab09, gsm8k, sharegpt or cpu-smollm2.")] = Asked.calibration,
+    calibration: Annotated[
+        str, typer.Option(help="lab09, gsm8k, sharegpt, cpu-smollm2, or a probe's record (.json).")
+    ] = Asked.calibration,
     json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Predict where speculation stops paying, from an acceptance curve and what a draft position costs."""

@@ -124,7 +124,9 @@ def _bills(
 
 
 def _errors(asked: Asked, calibration: Calibration) -> list[Errors]:
-    """Return the model's errors for this method on the model that the calibration is of."""
+    """Return the model's errors for this method on the model that the calibration is of; a probe's has none yet."""
+    if calibration.name not in calibrations.CALIBRATIONS:
+        return []
     of = LLAMA if calibration.device is not None else calibration.target.name
     return [
         each

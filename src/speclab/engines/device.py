@@ -19,8 +19,12 @@ def slug() -> str:
     Examples: ``nvidia-h100-80gb-hbm3``, ``intel-xeon-platinum-8481c-2-cores``.
     """
     gpu = gpu_name()
-    if gpu is not None:
-        return slugged(gpu)
+    return slugged(gpu) if gpu is not None else cpu_slug()
+
+
+@cache
+def cpu_slug() -> str:
+    """Return the name of the processor and how many of its cores this process may use."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return f"{slugged(cpu_model())}-{cores}-core{'s' if cores > 1 else ''}"
 

