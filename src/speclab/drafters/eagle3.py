@@ -79,7 +79,7 @@ class Unrolled:
     Parameters
     ----------
     head : Head
-        Its weights are used in bfloat16; gradients arrive at the float32 ones.
+        Its weights are used in the type of the batch's states; gradients arrive at the float32 ones.
     embeddings : Tensor
         The target's, [vocabulary, hidden].
     batch : Batch
@@ -90,7 +90,7 @@ class Unrolled:
 
     def __init__(self, head: Head, embeddings: Tensor, batch: Batch, roots: Tensor):
         self.shape, self._embeddings, self._tokens = head.shape, embeddings, batch.tokens
-        self._w = {name: tensor.to(torch.bfloat16) for name, tensor in head.weights.items()}
+        self._w = {name: tensor.to(batch.states.dtype) for name, tensor in head.weights.items()}
         self.roots, self._depth = roots, 0
         self._keys: list[tuple[Tensor, Tensor]] = []
         read = linear(batch.states[:, :, list(head.reads)].flatten(2), self._w["fc.weight"])
@@ -100,7 +100,7 @@ class Unrolled:
 
     @property
     def head_weight(self) -> Tensor:
-        """The output matrix in bfloat16, [draft vocabulary, hidden]."""
+        """The output matrix in the type of the batch's states, [draft vocabulary, hidden]."""
         return self._w["lm_head.weight"]
 
     @property

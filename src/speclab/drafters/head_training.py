@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from speclab import paths
@@ -24,9 +25,17 @@ K = 3
 
 def draft_ids(rows: Rows, vocabulary: int, size: int) -> Tensor:
     """Return the tokens that a head can draft, rising: those that answers hold most often, then the lowest numbers."""
-    counts = rows.counted(vocabulary)
-    order = torch.argsort(counts, descending=True, stable=True)
+    order = torch.argsort(rows.counted(vocabulary), descending=True, stable=True)
     return order[: min(size, vocabulary)].sort().values
+
+
+def _kept_ids(folder: Path, rows: Rows, vocabulary: int, size: int) -> Tensor:
+    """Return the draft vocabulary that a run began with: shards that came later do not change it."""
+    file = folder / "draft_ids.safetensors"
+    if not file.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        save_file({"draft_ids": draft_ids(rows, vocabulary, size)}, str(file))
+    return load_file(str(file))["draft_ids"]
 
 
 def run(recipe: Recipe, corpus_folder: Path, folder: Path, say: Callable[[str], None]) -> Head:
@@ -48,7 +57,7 @@ def run(recipe: Recipe, corpus_folder: Path, folder: Path, say: Callable[[str], 
     depth = target.shape.layers
     kept = corpus.kept_layers(recipe, depth)
     rows, held_out = Rows(corpus.files(corpus_folder)), Rows([corpus_folder / f"{corpus.HELD_OUT}.safetensors"])
-    ids = draft_ids(rows, target.shape.vocabulary, recipe.head.draft_vocabulary)
+    ids = _kept_ids(folder, rows, target.shape.vocabulary, recipe.head.draft_vocabulary)
     reads = tuple(kept.index(layer) for layer in corpus.head_layers(recipe, depth))
     prefix = f"model.layers.{depth - 1}."
     last = {name.removeprefix(prefix): w for name, w in read_weights(model).items() if name.startswith(prefix)}
