@@ -15,12 +15,14 @@ from rich.table import Table
 from speclab import lab as labs
 from speclab import paths, results, sweep, terminal
 from speclab import run as runs
+from speclab.drafters.commands import drafter
 from speclab.engines import Options
 from speclab.errors import UserError
 from speclab.plan import plan_arm
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 err = Console(stderr=True)
+cli.add_typer(drafter, name="drafter")
 
 LabName = Annotated[str, typer.Argument(help="A folder of labs/.")]
 EngineOption = Annotated[

@@ -7,7 +7,6 @@ pytest.importorskip("torch", reason="the extra drafters is not installed here")
 import torch
 from torch.nn.functional import embedding, linear, silu
 
-from speclab.drafters import eagle3
 from speclab.drafters.batches import Batch
 from speclab.drafters.eagle3 import Head, Unrolled
 from speclab.drafters.llama import Shape, rms_norm, rotated, rotation

@@ -1,4 +1,4 @@
-"""The corpus: the target's own greedy answers, with the hidden states it passes through, in shards that are whole or not there."""
+"""The corpus: the target's own greedy answers with the hidden states behind them, in shards, each written whole."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from speclab.drafters.dialogue import Dialogue
 from speclab.drafters.generate import write
 from speclab.drafters.llama import Shape, Target
 from speclab.drafters.recipe import Recipe
+from speclab.engines.weights import read_after
 from speclab.record import whole
 
 HELD_OUT = "held-out"
@@ -35,10 +36,8 @@ def kept_layers(recipe: Recipe, layers: int) -> tuple[int, ...]:
 
 
 def head_layers(recipe: Recipe, layers: int) -> tuple[int, ...]:
-    """Return after which layers the head reads the target: the recipe's, or vLLM's default, which needs more than six."""
-    if recipe.head.layers is not None:
-        return recipe.head.layers
-    return (2, layers // 2, layers - 3) if layers > 6 else (0, layers // 2, layers)
+    """Return after which layers the head reads the target: the recipe's, or vLLM's default."""
+    return recipe.head.layers if recipe.head.layers is not None else read_after(layers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,12 @@ Task = Callable[[Recipe, Path, str], str]
 
 
 def _all(
-    pool: ProcessPoolExecutor, write_one: Task, recipe: Recipe, folder: Path, names: list[str], say: Callable[[str], None]
+    pool: ProcessPoolExecutor,
+    write_one: Task,
+    recipe: Recipe,
+    folder: Path,
+    names: list[str],
+    say: Callable[[str], None],
 ) -> None:
     """Write those of a folder's files that are not there yet."""
     missing = [name for name in names if not (folder / name).exists()]

@@ -70,7 +70,7 @@ def write(
     stops : sequence of int
         Tokens that end an answer; they are part of it.
     keep : sequence of int
-        After how many layers the residual stream is kept: 0 is the embeddings, ``shape.layers`` the last layer, un-normed.
+        After how many layers the residual stream is kept, un-normed: 0 is the embeddings.
     chance : Chance, optional
         How to draw; greedy where not given.
     """

@@ -17,10 +17,8 @@ from speclab.drafters.eagle3 import Head, Unrolled
 from speclab.drafters.llama import Target, read_weights, rms_norm
 from speclab.drafters.loss import Goal, cross_entropy
 from speclab.drafters.recipe import HeadRecipe, Recipe
+from speclab.drafters.replay import K, Tally
 from speclab.drafters.training import Schedule, train
-
-K = 3
-"""Draft positions that the replay judges by."""
 
 
 def draft_ids(rows: Rows, vocabulary: int, size: int) -> Tensor:
@@ -122,9 +120,10 @@ def unrolled_loss(
         of_prompt = torch.zeros_like(of_prompt)
     roots = (of_answer | of_prompt).flatten().nonzero().squeeze(1)
     tokens, final = batch.tokens.flatten(), batch.states[:, :, teacher.final].flatten(0, 1)
-    answering, last = of_answer.flatten(), (ends - 1).expand_as(of_answer).flatten() + torch.arange(
-        len(batch.tokens)
-    ).repeat_interleave(length) * length  # the place of each row's last token
+    answering, last = (
+        of_answer.flatten(),
+        (ends - 1).expand_as(of_answer).flatten() + torch.arange(len(batch.tokens)).repeat_interleave(length) * length,
+    )  # the place of each row's last token
     target, head_rows = teacher.target, teacher.target.head[teacher.draft_ids]
     unrolled = Unrolled(head, target.embeddings, batch, roots)
     total, whole, figures = torch.zeros(()), 0.0, {}
@@ -151,27 +150,13 @@ def unrolled_loss(
 
 
 @torch.inference_mode()
-def replay(head: Head, teacher: Teacher, rows: Rows, batch_tokens: int, k: int = K) -> dict[str, float]:
-    """Return what vLLM would accept on answers that are known: it drafts, keeps what is right, and goes on behind it.
-
-    Returns
-    -------
-    dict[str, float]
-        ``length`` (1 + accepted drafts a draft) and ``position_0`` to ``position_<k-1>``, shares of all drafts.
-    """
-    drafts, accepted = 0, torch.zeros(k)
+def replay(head: Head, teacher: Teacher, rows: Rows, batch_tokens: int) -> dict[str, float]:
+    """Return what vLLM would accept of k drafts on answers that are known, as `replay.Tally` says."""
+    tally = Tally(K)
     for chosen in rows.in_order(batch_tokens):
         batch = rows.batch(chosen)
-        right = chain(head, teacher, batch, k)
-        for row, (length, prompt) in enumerate(zip(batch.lengths.tolist(), batch.prompts.tolist(), strict=True)):
-            at = prompt - 1
-            while at + 2 < length:
-                reached = int(right[row, at])
-                drafts += 1
-                accepted[:reached] += 1
-                at += reached + 1
-    shares = (accepted / max(1, drafts)).tolist()
-    return {"length": 1 + sum(shares), **{f"position_{index}": share for index, share in enumerate(shares)}}
+        tally.add(chain(head, teacher, batch, K), batch)
+    return tally.figures()
 
 
 def chain(head: Head, teacher: Teacher, batch: Batch, k: int) -> Tensor:

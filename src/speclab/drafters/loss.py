@@ -63,7 +63,8 @@ class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, states: Tensor, head: Tensor, goal: Goal) -> tuple[Tensor, Tensor]:
         total, chosen = torch.zeros(()), torch.empty(len(states), dtype=torch.int64)
-        of_states, of_head = torch.zeros_like(states), torch.zeros(head.shape, dtype=torch.float32)
+        of_states, learns = torch.zeros_like(states), ctx.needs_input_grad[1]
+        of_head = torch.zeros(head.shape if learns else 0, dtype=torch.float32)
         for start in range(0, len(states), PIECE):
             piece = slice(start, start + PIECE)
             logits = linear(states[piece], head).float()
@@ -77,12 +78,13 @@ class _CrossEntropy(torch.autograd.Function):
             total -= ((said * wanted).sum(-1) * weights).sum()
             gradient = said.exp_().sub_(wanted).mul_(weights.unsqueeze(1)).to(states.dtype)
             of_states[piece] = gradient @ head
-            of_head += gradient.T @ states[piece]
+            if learns:
+                of_head += gradient.T @ states[piece]
         ctx.save_for_backward(of_states, of_head.to(head.dtype))
         ctx.mark_non_differentiable(chosen)
         return total, chosen
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor | None, None]:
         of_states, of_head = ctx.saved_tensors
-        return of_states * gradients[0], of_head * gradients[0], None
+        return of_states * gradients[0], of_head * gradients[0] if ctx.needs_input_grad[1] else None, None

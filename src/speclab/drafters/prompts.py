@@ -112,7 +112,9 @@ def collect(turns: dict[str, list[str]], dialogue: Dialogue, recipe: Recipe, say
         "questions of its own": (("question", question_of(turn)) for turn in _of_kind(turns, "question")),
         "stubs of its own": (("completion", stub_of(turn)) for turn in _of_kind(turns, "stub")),
         "templates": (("templated", question) for question in questions.templated(corpus.templated_questions, seed)),
-        "standard library": (questions.function_task(f.stub, f.body, chance) for f in known[: corpus.library_functions]),
+        "standard library": (
+            questions.function_task(f.stub, f.body, chance) for f in known[: corpus.library_functions]
+        ),
     }
     for name, found in sources.items():
         before, tried = len(kept), 0
@@ -139,5 +141,3 @@ def save(kept: list[Asked], file: Path) -> None:
 def read(file: Path) -> list[Asked]:
     """Return the prompts of a file."""
     return [Asked(**json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
-
-

@@ -10,21 +10,26 @@ OPENINGS = (
     "What are", "What happens", "What would", "What makes", "What should I", "What causes", "Which", "Why do", "Why is",
     "Why are", "Why did", "When", "Where", "Who", "Is it", "Are there", "Can you", "Could you explain", "Do I need",
     "Should I", "Explain how", "Explain why", "Explain the", "Explain to a child", "Describe the", "Describe how",
-    "Compare", "Give me a list of", "Give me three", "Give me some advice", "List the", "Write a short", "Write a story",
+    "Compare", "Give me a list of", "Give me three", "Give me some advice", "List the", "Write a short",
+    "Write a story",
     "Write a poem", "Write a letter", "Write an email", "Write a paragraph", "Write the", "Tell me about", "Suggest",
-    "Plan a", "Help me", "I am", "I have", "I want to", "I need to", "I would like", "My", "Summarise", "Name", "Define",
+    "Plan a", "Help me", "I am", "I have", "I want to", "I need to", "I would like", "My", "Summarise", "Name",
+    "Define",
     "Show that", "In simple words,", "Imagine", "Let's",
 )  # fmt: skip
 """How user turns that the target writes begin; it goes on by itself."""
 
 VERBS = (
-    "count", "find", "get", "remove", "filter", "replace", "split", "merge", "sort", "reverse", "rotate", "swap", "shift",
-    "group", "compare", "check", "is_valid", "convert", "encode", "decode", "format", "parse", "sum", "average", "multiply",
+    "count", "find", "get", "remove", "filter", "replace", "split", "merge", "sort", "reverse", "rotate", "swap",
+    "shift",
+    "group", "compare", "check", "is_valid", "convert", "encode", "decode", "format", "parse", "sum", "average",
+    "multiply",
     "maximum", "minimum", "largest", "smallest", "longest", "shortest", "first", "last", "nth", "unique", "common",
     "missing", "repeated", "random", "print", "make", "build", "update", "insert", "collect", "flatten", "rank", "has",
 )  # fmt: skip
 THINGS = {
-    "numbers": "List[int]", "values": "List[float]", "prices": "List[float]", "scores": "List[int]", "words": "List[str]",
+    "numbers": "List[int]", "values": "List[float]", "prices": "List[float]", "scores": "List[int]",
+    "words": "List[str]",
     "names": "List[str]", "text": "str", "sentence": "str", "letters": "str", "digits": "int", "number": "int",
     "year": "int", "date": "str", "time": "str", "matrix": "List[List[int]]", "grid": "List[List[int]]",
     "pairs": "List[Tuple[int, int]]", "intervals": "List[Tuple[int, int]]", "items": "Dict[str, int]",
@@ -62,12 +67,14 @@ def _stub_opening(chance: random.Random) -> str:
 
 TEMPLATES = (
     "Explain {} to a beginner.", "Explain {} in two paragraphs.", "What should everyone know about {}?",
-    "Why is {} important?", "What are common mistakes people make with {}?", "What are the most interesting facts about {}?",
+    "Why is {} important?", "What are common mistakes people make with {}?",
+    "What are the most interesting facts about {}?",
     "Write a short story about {}.", "Write a poem about {}.", "Write the first paragraph of an essay on {}.",
     "Give me five tips about {}.", "Give me a short history of {}.", "How has {} changed over the last hundred years?",
     "How would you teach a class about {}?", "What questions do people often ask about {}, and what are the answers?",
     "What are the pros and cons of {}?", "Tell me something surprising about {}.", "How does {} work?",
-    "How do I get started with {}?", "What do experts disagree on about {}?", "Describe {} to someone who has never heard of it.",
+    "How do I get started with {}?", "What do experts disagree on about {}?",
+    "Describe {} to someone who has never heard of it.",
     "I am giving a talk about {}. Can you write an opening for me?", "Write a letter to a friend about {}.",
     "What would the world be like without {}?", "Summarise what is known about {} in simple words.",
     "My daughter asked me about {}. How can I explain it to her?", "Write a dialogue between two people about {}.",
@@ -79,8 +86,10 @@ TEMPLATES = (
 )  # fmt: skip
 
 REVISIONS = (
-    "Add type annotations to this function.", "Rewrite this function with type hints for its parameters and its result.",
-    "Add type hints to the code below and return the complete code.", "Please annotate the types in this Python function.",
+    "Add type annotations to this function.",
+    "Rewrite this function with type hints for its parameters and its result.",
+    "Add type hints to the code below and return the complete code.",
+    "Please annotate the types in this Python function.",
     "Add a docstring in NumPy style to this function, and keep the code as it is.",
     "Rename the variables of this function so that they are easier to understand. Give back the whole function.",
     "Rewrite the following function so that it is easier to read.", "Add comments to this function.",
@@ -104,7 +113,7 @@ def templated(count: int, seed: int) -> list[str]:
     """Return questions, each a template with one or two topics; every topic comes about as often as every other."""
     chance, known = random.Random(f"{seed}/templated"), topics()
     order: list[str] = []
-    questions = []
+    questions: list[str] = []
     while len(questions) < count:
         template = chance.choice(TEMPLATES)
         while len(order) < template.count("{}"):
@@ -114,7 +123,7 @@ def templated(count: int, seed: int) -> list[str]:
 
 
 def function_task(stub: str, body: str, chance: random.Random) -> tuple[str, str]:
-    """Return kind and text of a task about a function: half are stubs to complete, as the lab's completion workload is."""
+    """Return kind and text of a task about a function; half are stubs to complete, as the lab's completion prompts."""
     kind = chance.choices(("completion", "revision", "explanation"), (5, 4, 1))[0]
     if kind == "completion":
         return kind, stub

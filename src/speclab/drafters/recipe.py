@@ -7,7 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from speclab import paths
+from speclab.lab import Name
 from speclab.validation import Chosen, read_yaml, validated
+
+MINUTES = 60
+"""What that recipe takes on two cores with nothing else running, about."""
 
 Count = Annotated[int, Field(strict=True, ge=0, le=10_000_000)]
 Some = Annotated[int, Field(strict=True, gt=0, le=10_000_000)]
@@ -78,6 +83,8 @@ class DraftModelRecipe(Chosen):
 class Recipe(Chosen):
     """All of it."""
 
+    name: Name
+    """What the drafters are called: ``<name>-eagle3``."""
     target: str
     """The target's folder, from the checkout's root."""
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**31)] = 9
@@ -85,8 +92,28 @@ class Recipe(Chosen):
     head: HeadRecipe = HeadRecipe()
     draft_model: DraftModelRecipe = DraftModelRecipe()
 
+    def scaled(self, factor: float) -> Recipe:
+        """Return a recipe of so many times the corpus and the steps."""
+
+        def times(part: Chosen, *names: str) -> Chosen:
+            return part.model_copy(update={name: max(1, round(factor * getattr(part, name))) for name in names})
+
+        corpus = times(self.corpus, "sampled_questions", "sampled_stubs", "templated_questions", "library_functions")
+        return self.model_copy(
+            update={
+                "corpus": corpus,
+                "head": times(self.head, "steps"),
+                "draft_model": times(self.draft_model, "steps"),
+            }
+        )
+
 
 Part = Literal["head", "draft-model"]
+
+
+def kept() -> Path:
+    """Return the recipe of the weights that are kept."""
+    return paths.drafters() / "smollm2-135m" / "recipe.yml"
 
 
 def load(file: Path) -> Recipe:

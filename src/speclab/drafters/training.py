@@ -1,4 +1,4 @@
-"""The training loop of both drafters: bound by steps, not by time, so that a slow machine gives the same weights later."""
+"""The training loop of both drafters: bound by steps, not by time, so that a slow machine gives the same weights."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import importlib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -182,20 +182,35 @@ def _write_eagle3_random(folder: Path, target: Path) -> None:
     # the vocabulary's last tokens: special ones come first, and a forced draft of one would end the answer
     tensors["d2t"] = torch.full((draft,), config["vocab_size"] - draft, dtype=torch.int64)
     safetensors.save_file(tensors, str(folder / "model.safetensors"), metadata={"format": "pt"})
-    own = {
-        "architectures": ["LlamaForCausalLMEagle3"],
-        "eagle_aux_hidden_state_layer_ids": _read_after(config["num_hidden_layers"]),
-        "num_hidden_layers": 1,
-        "draft_vocab_size": draft,
-        "tie_word_embeddings": False,
-    }
-    text = json.dumps({**config, **own}, indent=2, sort_keys=True)
+    text = json.dumps(eagle3_config(config, draft, read_after(config["num_hidden_layers"])), indent=2, sort_keys=True)
     (folder / "config.json").write_text(text + "\n", encoding="utf-8")
 
 
-def _read_after(layers: int) -> list[int]:
-    """Return after how many layers the head reads the target: vLLM's default, which a shallow model has no room for."""
-    return [2, layers // 2, layers - 3] if layers > 6 else [0, layers // 2, layers]
+def eagle3_config(target: dict[str, Any], draft_vocabulary: int, layers: Sequence[int]) -> dict[str, Any]:
+    """Return the ``config.json`` of an EAGLE-3 head, as vLLM reads it.
+
+    Parameters
+    ----------
+    target : dict
+        The target's own.
+    draft_vocabulary : int
+        Tokens that the head can draft.
+    layers : sequence of int
+        After how many layers of the target it reads.
+    """
+    return {
+        **target,
+        "architectures": ["LlamaForCausalLMEagle3"],
+        "eagle_aux_hidden_state_layer_ids": list(layers),
+        "num_hidden_layers": 1,
+        "draft_vocab_size": draft_vocabulary,
+        "tie_word_embeddings": False,
+    }
+
+
+def read_after(layers: int) -> tuple[int, int, int]:
+    """Return after how many layers a head reads the target: vLLM's default, which a shallow model has no room for."""
+    return (2, layers // 2, layers - 3) if layers > 6 else (0, layers // 2, layers)
 
 
 def _needed(module: str) -> Any:
