@@ -16,7 +16,8 @@ SHAPE = Shape(layers=2, hidden=8, heads=4, kv_heads=2, head_width=4, inner=12, v
 
 def a_head(chance: torch.Generator) -> Head:
     shapes = {
-        "midlayer.self_attn.q_proj": (16, 16), "midlayer.self_attn.k_proj": (8, 16), "midlayer.self_attn.v_proj": (8, 16),
+        "midlayer.self_attn.q_proj": (16, 16), "midlayer.self_attn.k_proj": (8, 16),
+        "midlayer.self_attn.v_proj": (8, 16),
         "midlayer.self_attn.o_proj": (8, 16), "midlayer.mlp.gate_proj": (12, 8), "midlayer.mlp.up_proj": (12, 8),
         "midlayer.mlp.down_proj": (8, 12), "fc": (8, 24), "lm_head": (10, 8),
     }  # fmt: skip

@@ -12,7 +12,7 @@ import psutil
 
 from speclab import paths
 from speclab.drafters.recipe import Recipe
-from speclab.engines.weights import read_after
+from speclab.engines.weights import FOLDERS, read_after
 from speclab.errors import UserError
 
 PACKAGES = ("torch", "transformers", "safetensors")
@@ -91,15 +91,18 @@ def _config(model: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        remedy = (
-            "make it: speclab weights smollm2" if model.name.startswith("smollm2") else "give the folder of a model"
-        )
+        remedy = _remedy(model)
         raise UserError(f"no model in {paths.shown(model)}", remedy, key="target") from None
     except (OSError, ValueError) as error:
         raise UserError(f"cannot be read ({error})", "give the folder of a model", file=file) from None
     if not isinstance(content, dict):
         raise UserError("holds no model's shape", "give the folder of a model", file=file)
     return content
+
+
+def _remedy(model: Path) -> str:
+    made = next((name for name, folder in FOLDERS.items() if folder == model.name), None)
+    return f"make it: speclab weights {made}" if made else "give the folder of a model"
 
 
 def _check_architecture(config: dict[str, Any], model: Path) -> None:
