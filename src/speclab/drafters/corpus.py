@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from speclab import paths
-from speclab.drafters import prompts
+from speclab.drafters import prompts, sampling
 from speclab.drafters.dialogue import Dialogue
 from speclab.drafters.generate import write
 from speclab.drafters.llama import Shape, Target
@@ -93,7 +93,9 @@ def make(recipe: Recipe, folder: Path, *, workers: int, say: Callable[[str], Non
                 _all(pool, _write_turns, recipe, folder, [f"turns-{name}.json" for name in batches], say)
                 turns = {name: json.loads((folder / f"turns-{name}.json").read_text()) for name in batches}
                 dialogue = Dialogue.load(paths.root() / recipe.target)
-                prompts.save(prompts.collect(turns, dialogue, recipe, say), folder / PROMPTS)
+                prompts.save(
+                    prompts.collect(turns, lambda text: len(dialogue.asked(text)), recipe, say), folder / PROMPTS
+                )
             _all(pool, _write_shard, recipe, folder, [f"{name}.safetensors" for name in plan(recipe, folder)], say)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -122,7 +124,7 @@ def _all(
 def _write_turns(recipe: Recipe, folder: Path, file: str) -> str:
     torch.set_num_threads(1)
     name = file.removeprefix("turns-").removesuffix(".json")
-    turns = prompts.sampled(*_model(recipe.target), name, prompts.openings(recipe)[name], recipe.seed)
+    turns = sampling.sampled(*_model(recipe.target), name, prompts.openings(recipe)[name], recipe.seed)
     whole.write(folder / file, json.dumps(turns), "turns that the target wrote")
     return name
 

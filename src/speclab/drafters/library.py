@@ -6,6 +6,7 @@ import ast
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from textwrap import dedent
 
@@ -22,6 +23,7 @@ class LibraryFunction:
     body: str
 
 
+@cache
 def functions() -> tuple[LibraryFunction, ...]:
     """Return the documented functions and methods of the running Python's standard library, in order of their files."""
     root = Path(sysconfig.get_path("stdlib"))

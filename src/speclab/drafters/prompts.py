@@ -5,26 +5,18 @@ from __future__ import annotations
 import ast
 import json
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import torch
-
-from speclab.drafters import library, questions
-from speclab.drafters.dialogue import Dialogue
-from speclab.drafters.generate import Chance, write
-from speclab.drafters.llama import Target
+from speclab.drafters import fresh, library, questions
 from speclab.drafters.overlap import Judged, words
 from speclab.drafters.recipe import Recipe
 from speclab.prompts.workloads import WORKLOADS
 from speclab.record import whole
 
-MOST = {"question": 48, "stub": 96}
-"""Tokens of a sampled turn at most."""
 AT_ONCE = 128
-TOP = 50
-"""Likeliest tokens among which a sampled prompt's next is drawn, at temperature 1."""
+"""Openings of a batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +29,8 @@ class Asked:
 
 def judged() -> Judged:
     """Return what the drafters are judged by: every prompt of the labs' workloads, and the fresh questions."""
-    from speclab.drafters.fresh import QUESTIONS
-
     texts = [p.text for workload in WORKLOADS.values() for p in (*workload.measured(), *workload.warm_up())]
-    return Judged([*texts, *QUESTIONS])
+    return Judged([*texts, *fresh.QUESTIONS])
 
 
 def openings(recipe: Recipe) -> dict[str, list[str]]:
@@ -55,16 +45,6 @@ def openings(recipe: Recipe) -> dict[str, list[str]]:
         for kind, chosen in by_kind.items()
         for start in range(0, len(chosen), AT_ONCE)
     }
-
-
-def sampled(target: Target, dialogue: Dialogue, name: str, chosen: Sequence[str], seed: int) -> list[str]:
-    """Return the user turns that the target writes after one batch of openings; the same for the same seed."""
-    generator = torch.Generator().manual_seed(random.Random(f"{seed}/{name}").getrandbits(31))
-    rows = write(
-        target, [dialogue.opened(opening) for opening in chosen], most=MOST[name.split("-")[0]],
-        stops=(dialogue.turn_ends, *dialogue.stops), chance=Chance(1.0, TOP, generator),
-    )  # fmt: skip
-    return [opening + dialogue.text(row.tokens[row.prompt :]) for opening, row in zip(chosen, rows, strict=True)]
 
 
 def question_of(turn: str) -> str | None:
@@ -88,15 +68,17 @@ def stub_of(turn: str) -> str | None:
     return turn[:end] + "\n"
 
 
-def collect(turns: dict[str, list[str]], dialogue: Dialogue, recipe: Recipe, say: Callable[[str], None]) -> list[Asked]:
+def collect(
+    turns: dict[str, list[str]], tokens_of: Callable[[str], int], recipe: Recipe, say: Callable[[str], None]
+) -> list[Asked]:
     """Return the prompts of a corpus, none twice, none too long, none that shares a run of words with what judges.
 
     Parameters
     ----------
     turns : dict[str, list[str]]
-        What `sampled` gave, by batch.
-    dialogue : Dialogue
-        The target's.
+        What the target made of `openings`, by batch.
+    tokens_of : callable
+        Tokens that the target reads when a text is all that was said.
     recipe : Recipe
         How much of the other kinds.
     say : callable
@@ -106,7 +88,7 @@ def collect(turns: dict[str, list[str]], dialogue: Dialogue, recipe: Recipe, say
     chance, keep_out = random.Random(f"{seed}/tasks"), judged()
     seen: set[tuple[str, ...]] = set()
     kept: list[Asked] = []
-    known = list(library.functions())
+    known = list(library.functions()) if corpus.library_functions else []
     chance.shuffle(known)
     sources: dict[str, Iterable[tuple[str, str | None]]] = {
         "questions of its own": (("question", question_of(turn)) for turn in _of_kind(turns, "question")),
@@ -122,7 +104,7 @@ def collect(turns: dict[str, list[str]], dialogue: Dialogue, recipe: Recipe, say
             tried += 1
             if text is None or words(text) in seen or keep_out.shares(text):
                 continue
-            if len(dialogue.asked(text)) <= corpus.prompt_tokens:
+            if tokens_of(text) <= corpus.prompt_tokens:
                 seen.add(words(text))
                 kept.append(Asked(kind, text))
         say(f"{name}: {len(kept) - before} kept of {tried}")
