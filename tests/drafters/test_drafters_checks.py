@@ -108,7 +108,8 @@ def test_a_damaged_config_is_named(model: Path, tmp_path: Path) -> None:
 
 def test_a_layer_that_the_target_does_not_have_is_refused(model: Path, tmp_path: Path) -> None:
     recipe = a_recipe(model).model_copy(update={"head": HeadRecipe(layers=(1, 2, 5))})
-X
+
+    assert refused(recipe, tmp_path).startswith("layers: the recipe reads layer 5, the target has 4; name layers")
 
 
 def test_too_little_memory_is_found_before_any_work(

@@ -12,7 +12,7 @@ import psutil
 
 from speclab import paths
 from speclab.drafters.recipe import Recipe
-from speclab.engines.weights import FOLDERS, read_after
+from speclab.engines.weights import made_by, read_after
 from speclab.errors import UserError
 
 PACKAGES = ("torch", "transformers", "safetensors")
@@ -101,8 +101,8 @@ def _config(model: Path) -> dict[str, Any]:
 
 
 def _remedy(model: Path) -> str:
-    made = next((name for name, folder in FOLDERS.items() if folder == model.name), None)
-    return f"make it: speclab weights {made}" if made else "give the folder of a model"
+    made = made_by(model.name)
+    return f"make it: {made}" if made else "give the folder of a model"
 
 
 def _check_architecture(config: dict[str, Any], model: Path) -> None:

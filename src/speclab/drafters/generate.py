@@ -15,6 +15,8 @@ Cache = tuple[Tensor, Tensor]
 
 PREFILL_TOKENS = 2048
 """Prompt tokens, padding included, that are read at once."""
+GROW_BY = 32
+"""Tokens by which caches grow."""
 SHRINK_AT = 0.8
 """Rows are moved together when no more than this share of them still writes."""
 
@@ -81,8 +83,8 @@ def write(
     for row, prompt in enumerate(prompts):
         tokens[row, : len(prompt)] = torch.tensor(list(prompt))
     states = torch.zeros(rows, longest if keep else 0, len(keep), shape.hidden, dtype=torch.bfloat16)
-    size = (rows, shape.kv_heads, longest, shape.head_width)
-    caches = [(torch.zeros(size, dtype=torch.bfloat16), torch.zeros(size, dtype=torch.bfloat16)) for _ in target.layers]
+    size = (2, rows, shape.kv_heads, int(lengths.max()) + GROW_BY, shape.head_width)
+    caches: list[Cache] = [tuple(torch.zeros(size, dtype=torch.bfloat16)) for _ in target.layers]
     last = _read_prompts(target, tokens, lengths, states, keep, caches)
 
     stop_set, ends = torch.tensor(list(stops)), lengths.clone()
@@ -98,9 +100,16 @@ def write(
             for index, (keys, values) in enumerate(caches):
                 caches[index] = keys[going], values[going]
             row_of, going = row_of[going], going[going]
+        if int(ends.max()) > caches[0][0].shape[2]:
+            for index, (keys, values) in enumerate(caches):
+                caches[index] = _grown(keys), _grown(values)
         at = ends[row_of] - 1  # a row that is done reads its last token again, and nobody looks
         last = _read_token(target, tokens[row_of, at], row_of, at, states, keep, caches)
     return [Written(tokens[row, : ends[row]], len(prompts[row]), states[row, : ends[row] - 1]) for row in range(rows)]
+
+
+def _grown(cache: Tensor) -> Tensor:
+    return torch.cat((cache, torch.zeros_like(cache[:, :, :GROW_BY])), dim=2)
 
 
 def _read_prompts(

@@ -56,10 +56,7 @@ def run(recipe: Recipe, corpus_folder: Path, folder: Path, say: Callable[[str], 
     kept = corpus.kept_layers(recipe, depth)
     rows, held_out = Rows(corpus.files(corpus_folder)), Rows([corpus_folder / f"{corpus.HELD_OUT}.safetensors"])
     ids = _kept_ids(folder, rows, target.shape.vocabulary, recipe.head.draft_vocabulary)
-    reads = tuple(kept.index(layer) for layer in corpus.head_layers(recipe, depth))
-    prefix = f"model.layers.{depth - 1}."
-    last = {name.removeprefix(prefix): w for name, w in read_weights(model).items() if name.startswith(prefix)}
-    head = eagle3.initial(target, last, ids, reads, recipe.seed)
+    head = beginning(recipe, target, ids, kept)
     say(f"{sum(w.numel() for w in head.weights.values()) / 1e6:.2f} M weights, {rows.answer_tokens} answer tokens, "
         f"{len(rows.places)} rows; draft vocabulary {len(ids)}")  # fmt: skip
     teacher = Teacher(target, ids, kept.index(depth), rows.common_start)
@@ -75,6 +72,27 @@ def run(recipe: Recipe, corpus_folder: Path, folder: Path, say: Callable[[str], 
                         how.betas, how.weight_decay, how.clip, recipe.seed)  # fmt: skip
     train(head.weights, rows, schedule, loss, judge, folder, say)
     return head
+
+
+def beginning(recipe: Recipe, target: Target, ids: Tensor, kept: tuple[int, ...]) -> Head:
+    """Return the untrained head of a recipe.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Says what it reads, and the seed.
+    target : Target
+        The recipe's.
+    ids : Tensor
+        The draft vocabulary, rising.
+    kept : tuple[int, ...]
+        The corpus' layers.
+    """
+    prefix = f"model.layers.{target.shape.layers - 1}."
+    source = read_weights(paths.root() / recipe.target)
+    last = {name.removeprefix(prefix): weight for name, weight in source.items() if name.startswith(prefix)}
+    reads = tuple(kept.index(layer) for layer in corpus.head_layers(recipe, target.shape.layers))
+    return eagle3.initial(target, last, ids, reads, recipe.seed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,7 +194,7 @@ def one_token(layer: Layer, x: Tensor, shape: Shape, keys: Tensor, values: Tenso
     x : Tensor
         [rows, hidden].
     keys, values : Tensor
-        Caches [rows, kv_heads, capacity, head_width].
+        Caches [rows, kv_heads, capacity, head_width], contiguous and used whole: of a part torch would make a copy.
     lengths : Tensor
         [rows], tokens of each row that the caches hold already.
     """
@@ -202,12 +202,11 @@ def one_token(layer: Layer, x: Tensor, shape: Shape, keys: Tensor, values: Tenso
     q, k, v = split_heads(linear(rms_norm(x, layer.before_attention, shape.epsilon), layer.qkv), shape, by)
     rows = torch.arange(len(x))
     keys[rows, :, lengths], values[rows, :, lengths] = k, v
-    upto = int(lengths.max()) + 1
-    hidden = torch.arange(upto) > lengths.unsqueeze(1)
+    hidden = torch.arange(keys.shape[2]) > lengths.unsqueeze(1)
     grouped = q.unflatten(1, (shape.kv_heads, -1))  # the queries that share a key, as if they were a sequence
-    scores = (grouped @ keys[:, :, :upto].transpose(2, 3)) * shape.head_width**-0.5
+    scores = (grouped @ keys.transpose(2, 3)) * shape.head_width**-0.5
     shares = scores.float().masked_fill(hidden[:, None, None], -torch.inf).softmax(-1).to(x.dtype)
-    x = x + linear((shares @ values[:, :, :upto]).flatten(1), layer.out)
+    x = x + linear((shares @ values).flatten(1), layer.out)
     return inner(layer, x, shape.epsilon)
 
 

