@@ -51,6 +51,7 @@ lab-cpu: $(CPU_INSTALLED)  ## the whole CPU lab on real vLLM: about 100 minutes 
 drafters: $(CPU_INSTALLED)  ## train an EAGLE-3 head and a draft model for SmolLM2 anew, about an hour (MINUTES=180: more); goes on where it stopped
 	$(CPU_VENV)/bin/speclab weights smollm2
 	$(CPU_VENV)/bin/speclab drafter train $(if $(MINUTES),--minutes $(MINUTES))
+	$(CPU_VENV)/bin/speclab drafter measure $(if $(MINUTES),models/smollm2-135m-eagle3) --card
 
 lint: $(INSTALLED)  ## style and types
 	$(BIN)/ruff check src tests

@@ -59,6 +59,8 @@ def test_templates_and_library_share_no_run_of_words_with_a_lab(corpus: list[str
 
 def test_the_kept_held_out_prompts_are_none_of_a_labs() -> None:
     file = paths.drafters() / "smollm2-135m" / "held_out.jsonl"
+    if not file.exists():
+        pytest.skip("no drafter is kept yet: `make drafters` writes it with its held-out prompts")
     kept = [json.loads(line)["text"] for line in file.read_text(encoding="utf-8").splitlines()]
     keep_out = prompts.judged()
     assert len(kept) >= 60

@@ -24,6 +24,12 @@ from speclab.drafters.replay import Tally
 from speclab.engines import weights
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> None:
+    """So small a network's threads would only wait for each other."""
+    torch.set_num_threads(1)
+
+
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return weights.tiny(tmp_path_factory.mktemp("models") / "tiny")
@@ -55,7 +61,10 @@ def work(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def made(recipe: Recipe, work: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     into = tmp_path_factory.mktemp("drafters")
-    return {part: making.make(part, recipe, work, into, lambda line: None) for part in ("head", "draft-model")}
+    return {
+        part: making.make(part, recipe, work, into, into / "tiny", lambda line: None)
+        for part in ("head", "draft-model")
+    }
 
 
 def test_answers_and_states_are_those_of_transformers(target: Path) -> None:
@@ -144,7 +153,6 @@ def test_the_notes_say_what_was_learnt_from(made: dict[str, Path], recipe: Recip
 
 
 def test_an_interrupted_training_ends_as_an_unbroken_one(recipe: Recipe, work: Path, tmp_path: Path) -> None:
-    torch.set_num_threads(1)
     whole = head_training.run(recipe, work / "corpus", tmp_path / "whole", lambda line: None)
 
     class Stop(Exception):  # noqa: N818

@@ -12,7 +12,7 @@ from speclab.drafters.recipe import Recipe
 from speclab.record import whole
 
 
-def write(recipe: Recipe, folder: Path, rows: Sequence[Accepted]) -> Path:
+def write(recipe: Recipe, folder: Path, notes: Path, rows: Sequence[Accepted]) -> Path:
     """Write ``README.md`` beside a drafter's weights and ``acceptance.csv`` beside its notes; return the card.
 
     Parameters
@@ -20,11 +20,12 @@ def write(recipe: Recipe, folder: Path, rows: Sequence[Accepted]) -> Path:
     recipe : Recipe
         What it was trained by.
     folder : Path
-        The drafter's; its notes lie in the folder of the recipe's name beside it.
+        The drafter's.
+    notes : Path
+        Folder of what the training noted.
     rows : sequence of Accepted
         What was measured.
     """
-    notes = folder.parent / recipe.name
     whole.write(notes / f"acceptance-{folder.name}.csv", table(rows).to_csv(index=False, float_format="%.4f"),
                 "the acceptance")  # fmt: skip
     card = folder / "README.md"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -12,13 +12,13 @@ from rich.console import Console
 from speclab import paths
 from speclab.drafters import checks
 from speclab.drafters import recipe as recipes
-from speclab.drafters.recipe import Recipe
+from speclab.drafters.recipe import Part, Recipe
 from speclab.errors import UserError
 
 drafter = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 err = Console(stderr=True)
 
-Part = Literal["head", "draft-model"]
+PARTS: tuple[Part, ...] = ("head", "draft-model")
 RecipeOption = Annotated[
     Path | None, typer.Option("--recipe", help="A YAML file; data/drafters/smollm2-135m/recipe.yml by default.")
 ]
@@ -53,18 +53,26 @@ def train(
     folder: FolderOption = None,
     workers: WorkersOption = 2,
     part: Annotated[Part | None, typer.Option(help="Only this one; both by default.")] = None,
+    as_is: Annotated[bool, typer.Option("--as-is", help="Take the corpus as far as it goes; write no more.")] = False,
     into: Annotated[
         Path | None,
-        typer.Option(help="Folder for the drafters; models/ by default, and they are NAME-eagle3 and NAME-4l."),
+        typer.Option(
+            help="Folder for the drafters; models/, and data/drafters/ for the kept recipe's head, by default."
+        ),
     ] = None,
 ) -> None:
     """Train an EAGLE-3 head and a small draft model, writing first what is missing of the corpus."""
     chosen, work = _prepared(recipe, target, minutes, folder, workers)
     from speclab.drafters import corpus, making
 
-    corpus.make(chosen, work / "corpus", workers=workers, say=_say)
-    for each in (part,) if part else ("head", "draft-model"):
-        typer.echo(paths.shown(making.make(each, chosen, work, into or paths.root() / "models", _say)))
+    if not as_is:
+        corpus.make(chosen, work / "corpus", workers=workers, say=_say)
+    elif not corpus.files(work / "corpus"):
+        raise UserError(f"no shard in {paths.shown(work / 'corpus')}", "write some first: speclab drafter corpus")
+    home = into or _home(recipe, target, minutes)
+    for each in (part,) if part else PARTS:
+        folder = home if each == "head" else into or paths.root() / "models"
+        typer.echo(paths.shown(making.make(each, chosen, work, folder, home / chosen.name, _say)))
 
 
 @drafter.command("measure")
@@ -85,10 +93,12 @@ def measure(
 
     chosen = _recipe(recipe, target)
     folder = model or paths.drafters() / f"{chosen.name}-eagle3"
-    rows = measuring.run(chosen, folder, k, _say)
+    notes = next((home / chosen.name for home in (folder.parent, paths.drafters()) if (home / chosen.name).is_dir()),
+                 folder.parent / chosen.name)  # fmt: skip
+    rows = measuring.run(chosen, folder, notes, k, _say)
     typer.echo(measuring.table(rows).to_string(index=False, float_format="%.3f"))
     if card:
-        typer.echo(paths.shown(cards.write(chosen, folder, rows)))
+        typer.echo(paths.shown(cards.write(chosen, folder, notes, rows)))
 
 
 def _prepared(
@@ -100,6 +110,11 @@ def _prepared(
     work = folder or paths.root() / ".build" / "drafters" / chosen.name
     checks.check(chosen, work, workers)
     return chosen, work
+
+
+def _home(recipe: Path | None, target: Path | None, minutes: float | None) -> Path:
+    """Return where a head belongs: with the kept ones if it is made by the kept recipe as it is."""
+    return paths.drafters() if (recipe, target, minutes) == (None, None, None) else paths.root() / "models"
 
 
 def _recipe(file: Path | None, target: Path | None) -> Recipe:

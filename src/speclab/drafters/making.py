@@ -14,7 +14,7 @@ from speclab.drafters.recipe import Part, Recipe
 from speclab.record import whole
 
 
-def make(part: Part, recipe: Recipe, work: Path, into: Path, say: Callable[[str], None]) -> Path:
+def make(part: Part, recipe: Recipe, work: Path, into: Path, notes: Path, say: Callable[[str], None]) -> Path:
     """Train one drafter on a corpus that is there, save it, and return its folder.
 
     Parameters
@@ -27,6 +27,8 @@ def make(part: Part, recipe: Recipe, work: Path, into: Path, say: Callable[[str]
         Folder with ``corpus``; checkpoint and log go beside it, and an interrupted training goes on from there.
     into : Path
         Folder for the drafter's own.
+    notes : Path
+        Folder for what a card needs to know.
     say : callable
         Gets a line now and then.
     """
@@ -34,12 +36,12 @@ def make(part: Part, recipe: Recipe, work: Path, into: Path, say: Callable[[str]
     depth = Target.load(model).shape.layers
     if part == "head":
         head = head_training.run(recipe, work / "corpus", work / part, say)
-        note(recipe, work, into / recipe.name)
+        note(recipe, work, notes)
         folder = into / f"{recipe.name}-eagle3"
         checkpoint.save_head(head, corpus.head_layers(recipe, depth), model, folder)
         return folder
     weights = distill.run(recipe, work / "corpus", work / part, say)
-    note(recipe, work, into / recipe.name)
+    note(recipe, work, notes)
     layers = len(distill.layers_of(recipe, depth))
     folder = into / f"{recipe.name}-{layers}l"
     checkpoint.save_draft_model(weights, layers, model, folder)

@@ -65,7 +65,7 @@ def sets(recipe: Recipe, notes: Path) -> dict[str, list[Prompt]]:
     return {"held out": [Prompt("chat", f"held-out/{number}", text) for number, text in enumerate(held)], **found}
 
 
-def run(recipe: Recipe, folder: Path, k: int, say: Callable[[str], None]) -> list[Accepted]:
+def run(recipe: Recipe, folder: Path, notes: Path, k: int, say: Callable[[str], None]) -> list[Accepted]:
     """Serve a drafter and return what was accepted of it on each set, greedily.
 
     Parameters
@@ -74,6 +74,8 @@ def run(recipe: Recipe, folder: Path, k: int, say: Callable[[str], None]) -> lis
         Of its target.
     folder : Path
         The drafter's; an EAGLE-3 head or a draft model.
+    notes : Path
+        As in `sets`.
     k : int
         Draft tokens at each step.
     say : callable
@@ -90,7 +92,7 @@ def run(recipe: Recipe, folder: Path, k: int, say: Callable[[str], None]) -> lis
     speculation = Speculation(method=method, model=str(folder), num_speculative_tokens=k)
     arm = Arm(lab=LAB, arm=folder.name, label=folder.name, speculation=speculation)
     log = paths.root() / ".build" / "drafters" / f"{folder.name}.log"
-    wanted = sets(recipe, folder.parent / recipe.name)
+    wanted = sets(recipe, notes)
     try:
         return asyncio.run(_measured(lab, arm, log, wanted, say))
     except EngineFailure as failure:

