@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from speclab.drafters import recipe as recipes
-from speclab.drafters.recipe import Recipe
+from speclab.drafters import stamp
+from speclab.drafters.recipe import HeadRecipe, Recipe
 from speclab.errors import UserError
 
 
@@ -21,6 +22,19 @@ def test_half_the_time_is_half_the_corpus_and_half_the_steps() -> None:
     assert (half.head.steps, half.draft_model.steps) == (whole.head.steps // 2, whole.draft_model.steps // 2)
     assert half.corpus.held_out == whole.corpus.held_out
     assert half.head.model_copy(update={"steps": whole.head.steps}) == whole.head
+
+
+def test_work_goes_on_by_its_own_recipe_alone(tmp_path: Path) -> None:
+    recipe = Recipe(name="a", target="b")
+    for _ in range(2):
+        stamp.hold(recipe, tmp_path / "corpus")
+        stamp.hold(recipe, tmp_path / "head", "head")
+    longer = recipe.model_copy(update={"head": HeadRecipe(steps=9)})
+    stamp.hold(longer, tmp_path / "corpus")  # the corpus does not ask how a head is trained
+    with pytest.raises(UserError, match=r"recipe.json: was begun by another recipe \(other head\); give --folder"):
+        stamp.hold(longer, tmp_path / "head", "head")
+    with pytest.raises(UserError, match=r"other corpus"):
+        stamp.hold(recipe.scaled(2), tmp_path / "corpus")
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,8 @@ def _prepared(
     chosen = _recipe(recipe, target)
     if minutes is not None:
         chosen = chosen.scaled(minutes / recipes.MINUTES)
-    work = folder or paths.root() / ".build" / "drafters" / chosen.name
+    name = chosen.name if minutes is None else f"{chosen.name}-{minutes:g}-minutes"
+    work = folder or paths.root() / ".build" / "drafters" / name
     checks.check(chosen, work, workers)
     return chosen, work
 

@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from speclab import paths
-from speclab.drafters import prompts, sampling
+from speclab.drafters import prompts, sampling, stamp
 from speclab.drafters.dialogue import Dialogue
 from speclab.drafters.generate import write
 from speclab.drafters.llama import Shape, Target
@@ -84,8 +84,13 @@ def make(recipe: Recipe, folder: Path, *, workers: int, say: Callable[[str], Non
         Processes of one thread each: on a busy machine they do not wait for each other, as threads do.
     say : callable
         Gets a line now and then.
+
+    Raises
+    ------
+    UserError
+        The folder's corpus was begun by another recipe.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    stamp.hold(recipe, folder)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         try:
             if not (folder / PROMPTS).exists():

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from speclab import paths
-from speclab.drafters import checkpoint, corpus, distill, head_training, prompts
+from speclab.drafters import checkpoint, corpus, distill, head_training, prompts, stamp
 from speclab.drafters.llama import Target
 from speclab.drafters.recipe import Part, Recipe
 from speclab.record import whole
@@ -31,7 +31,14 @@ def make(part: Part, recipe: Recipe, work: Path, into: Path, notes: Path, say: C
         Folder for what a card needs to know.
     say : callable
         Gets a line now and then.
+
+    Raises
+    ------
+    UserError
+        The corpus, or this training, was begun by another recipe.
     """
+    stamp.hold(recipe, work / "corpus")
+    stamp.hold(recipe, work / part, part)
     model = paths.root() / recipe.target
     depth = Target.load(model).shape.layers
     if part == "head":

@@ -89,7 +89,7 @@ def run(recipe: Recipe, folder: Path, notes: Path, k: int, say: Callable[[str], 
     method = _method(folder)
     base = labs.load(LAB)
     lab = base.model_copy(update={"target": Target(model=recipe.target, tokens=base.target.tokens)})
-    speculation = Speculation(method=method, model=str(folder), num_speculative_tokens=k)
+    speculation = Speculation(method=method, model=str(folder.resolve()), num_speculative_tokens=k)
     arm = Arm(lab=LAB, arm=folder.name, label=folder.name, speculation=speculation)
     log = paths.root() / ".build" / "drafters" / f"{folder.name}.log"
     wanted = sets(recipe, notes)
