@@ -20,7 +20,7 @@ from speclab import paths
 from speclab.drafters import prompts, sampling, stamp
 from speclab.drafters.dialogue import Dialogue
 from speclab.drafters.generate import write
-from speclab.drafters.llama import Shape, Target
+from speclab.drafters.llama import Target
 from speclab.drafters.recipe import Recipe
 from speclab.engines.weights import read_after
 from speclab.record import whole
@@ -181,11 +181,6 @@ def _model(name: str) -> tuple[Target, Dialogue]:
     if name not in _MODELS:
         _MODELS[name] = Target.load(paths.root() / name), Dialogue.load(paths.root() / name)
     return _MODELS[name]
-
-
-def shape_of(recipe: Recipe) -> Shape:
-    """Return the shape of a recipe's target."""
-    return _model(recipe.target)[0].shape
 
 
 def rows_of(shard: Shard) -> Iterator[tuple[int, int, int]]:

@@ -103,11 +103,6 @@ class Unrolled:
         """The output matrix in the type of the batch's states, [draft vocabulary, hidden]."""
         return self._w["lm_head.weight"]
 
-    @property
-    def depth(self) -> int:
-        """Draft steps taken."""
-        return self._depth
-
     def step(self) -> Tensor:
         """Draft one more token at each root; return the normed states it is drafted from, [roots, hidden]."""
         x = self._input(self._states, self.roots)

@@ -119,7 +119,7 @@ async def _measured(
         for name, prompts in wanted.items():
             before = await engine.read()
             await _send_all(engine, prompts, sampling)
-            row = _accepted(arm, name, prompts, before, await engine.read(), engine.identity.source)
+            row = accepted(arm, name, prompts, before, await engine.read(), engine.identity.source)
             say(f"{name}: {row.length:.3f} tokens a step that drafted, by position {row.by_position}")
             rows.append(row)
     return rows
@@ -138,7 +138,7 @@ async def _send_all(engine: Engine, prompts: Sequence[Prompt], sampling: Samplin
     await asyncio.gather(*(send(prompt) for prompt in prompts))
 
 
-def _accepted(arm: Arm, name: str, prompts: Sequence[Prompt], before: Reading, after: Reading, source: str) -> Accepted:
+def accepted(arm: Arm, name: str, prompts: Sequence[Prompt], before: Reading, after: Reading, source: str) -> Accepted:
     """Return the difference of two readings."""
     drafts = (after.drafts or 0) - (before.drafts or 0)
     if not drafts:
