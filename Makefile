@@ -15,7 +15,7 @@ UNWANTED := torchvision torchaudio torchcodec triton
 CPU_CONSTRAINTS := $(if $(wildcard constraints-cpu.txt),-c constraints-cpu.txt)
 
 .DEFAULT_GOAL := help
-.PHONY: help book html notebooks test test-live lab-cpu lab-cpu-quick lint lock lock-cpu install clean
+.PHONY: help book html notebooks test test-live drafters lab-cpu lab-cpu-quick lint lock lock-cpu install clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/' | expand -t 24
@@ -35,7 +35,7 @@ test: $(INSTALLED)  ## everything that needs no GPU and no real vLLM
 	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
 
 test-live: $(CPU_INSTALLED)  ## real vLLM on this machine's CPU (installs 4 GB into .venv-cpu)
-	$(CPU_VENV)/bin/python -m pytest -m live tests/live
+	$(CPU_VENV)/bin/python -m pytest -m "live or not live" tests/drafters tests/live
 
 lab-cpu-quick: $(CPU_INSTALLED)  ## n-gram against the baseline on real vLLM, 1, 4 and 16 in flight, a few seconds each
 	$(CPU_VENV)/bin/speclab weights smollm2
@@ -47,6 +47,11 @@ lab-cpu: $(CPU_INSTALLED)  ## the whole CPU lab on real vLLM: about 100 minutes 
 	$(CPU_VENV)/bin/speclab weights eagle3-random
 	$(CPU_VENV)/bin/speclab run cpu-smollm2
 	@$(CPU_VENV)/bin/speclab show cpu-smollm2
+
+drafters: $(CPU_INSTALLED)  ## train an EAGLE-3 head and a draft model for SmolLM2 anew, about an hour (MINUTES=180: more); goes on where it stopped
+	$(CPU_VENV)/bin/speclab weights smollm2
+	$(CPU_VENV)/bin/speclab drafter train $(if $(MINUTES),--minutes $(MINUTES))
+	$(CPU_VENV)/bin/speclab drafter measure $(if $(MINUTES),models/smollm2-135m-eagle3) --card
 
 lint: $(INSTALLED)  ## style and types
 	$(BIN)/ruff check src tests

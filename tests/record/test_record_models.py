@@ -27,6 +27,12 @@ def test_a_digest_by_hand(folder: Path) -> None:
     assert models.digest(MODEL) == f"sha256:{expected}"
 
 
+def test_a_card_is_no_part_of_the_weights(folder: Path) -> None:
+    before = models.digest(MODEL)
+    (folder / "README.md").write_text("accepted more than ever", encoding="utf-8")
+    assert models.digest(MODEL) == before
+
+
 def test_a_digest_sees_contents_and_names(folder: Path) -> None:
     seen = {models.digest(MODEL)}
     (folder / "weights").write_bytes(b"1")

@@ -9,8 +9,8 @@ from typing import Any
 
 from speclab import paths
 from speclab.doctor.base import ModelFiles
+from speclab.engines.weights import LOCAL
 
-LOCAL = ("models/", "./", "../", "/")
 WEIGHTS = ("*.safetensors", "*.bin", "*.gguf")
 
 

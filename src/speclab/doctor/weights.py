@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from speclab.doctor.base import Case, Diagnosis, ModelFiles, say
-from speclab.engines.weights import FOLDERS
+from speclab.engines.weights import made_by
 from speclab.model.transformers import TRANSFORMERS, Transformer
 
 GATED = ("meta-llama/",)
@@ -31,8 +31,7 @@ def _files(case: Case, rule: str, name: str) -> list[Diagnosis]:
     if files is None:
         return say("not known here", rule, f"whether {name} is here: it was not looked for", "", *cites)
     if files.place == "missing folder" or (files.place == "folder" and not files.weight_bytes):
-        made = next((made for made, folder in FOLDERS.items() if Path(name).name == folder), None)
-        make = f"speclab weights {made}" if made else "put config.json and weights there"
+        make = made_by(Path(name).name) or "put config.json and weights there"
         return say("will fail", rule, f"no model in {files.where}", make, *cites)
     if files.place in ("folder", "hub cache") and files.weight_bytes:
         return say("fine", rule, f"{name}: {_gb(files.weight_bytes)} in {files.where}", "", *cites)

@@ -250,23 +250,17 @@ def _check_installed(python: str) -> None:
 def _check_models(lab: Lab, arm: Arm) -> None:
     drafter = arm.speculation.model if arm.speculation else None
     for key, model in (("target.model", lab.target.model), ("speculation.model", drafter)):
-        if model is None or not model.startswith(("models/", "./", "/")):
+        if model is None or not model.startswith(weights.LOCAL):
             continue  # a name on the model hub
         folder = paths.root() / model
         if not (folder / "config.json").exists():
+            made = weights.made_by(folder.name)
             raise UserError(
                 f"no model in {paths.shown(folder)}",
-                _remedy(folder.name),
+                f"make it: {made}" if made else "put a model with a config.json there",
                 file=paths.labs() / lab.name / ("lab.yml" if key == "target.model" else f"{arm.arm}.yml"),
                 key=key,
             )
-
-
-def _remedy(folder: str) -> str:
-    for name, made in weights.FOLDERS.items():
-        if folder == made:
-            return f"make it: speclab weights {name}"
-    return "put a model with a config.json there"
 
 
 def _free_port() -> int:

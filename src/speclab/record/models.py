@@ -18,6 +18,8 @@ from speclab.errors import UserError
 from speclab.record import whole
 
 MODELS_FILE = "models.json"
+CARD = "README.md"
+"""What a folder says about its weights to a reader: written anew after each measurement, and no part of them."""
 
 
 def digest(model: str) -> str | None:
@@ -31,13 +33,13 @@ def digest(model: str) -> str | None:
     Returns
     -------
     str or None
-        ``sha256:`` and a hash of names and contents of the folder's files; ``revision:`` and the hub's revision of the
-        files in this machine's cache; None where neither is here.
+        ``sha256:`` and a hash of names and contents of the folder's files, its card apart; ``revision:`` and the hub's
+        revision of the files in this machine's cache; None where neither is here.
     """
     folder = paths.root() / model
     if not folder.is_dir():
         return _hub_revision(model)
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != CARD)
     return _digest(folder, tuple((file, (seen := file.stat()).st_size, seen.st_mtime_ns) for file in files))
 
 

@@ -1,0 +1,111 @@
+"""A corpus as batches of a few sequences of similar length, in an order that a step's number decides."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from speclab.drafters import corpus
+
+POOL = 512
+"""Rows among which those of similar length are put together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Sequences side by side, padded at their ends.
+
+    Attributes
+    ----------
+    tokens : Tensor
+        [rows, length], int64.
+    lengths, prompts : Tensor
+        [rows]: tokens of each row, and how many of them are the prompt's.
+    states : Tensor
+        [rows, length, kept layers, hidden], bfloat16.
+    """
+
+    tokens: Tensor
+    lengths: Tensor
+    prompts: Tensor
+    states: Tensor
+
+
+class Rows:
+    """The rows of some shards.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        Shards; their states stay on the disk until a batch needs them.
+    """
+
+    def __init__(self, files: Sequence[Path]):
+        self.files = tuple(files)
+        self._shards = [corpus.load(file) for file in files]
+        self.places = [(index, *row) for index, shard in enumerate(self._shards) for row in corpus.rows_of(shard)]
+
+    def counted(self, vocabulary: int) -> Tensor:
+        """Return how often each token stands in the answers, [vocabulary]."""
+        counts = torch.zeros(vocabulary, dtype=torch.int64)
+        for index, start, end, prompt in self.places:
+            counts += torch.bincount(self._shards[index].tokens[start + prompt : end].long(), minlength=vocabulary)
+        return counts
+
+    @property
+    def answer_tokens(self) -> int:
+        """Tokens of all answers."""
+        return sum(end - start - prompt for _, start, end, prompt in self.places)
+
+    @property
+    def common_start(self) -> int:
+        """How many tokens all rows begin with: the chat template's own, which are no news."""
+        first, *others = (self._shards[index].tokens[start:end].tolist() for index, start, end, _ in self.places)
+        common = len(first)
+        for other in others:
+            common = next((at for at in range(common) if at >= len(other) or other[at] != first[at]), common)
+        return common
+
+    def batch(self, chosen: Sequence[int]) -> Batch:
+        """Return some rows side by side."""
+        places = [self.places[each] for each in chosen]
+        lengths = torch.tensor([end - start for _, start, end, _ in places])
+        longest = int(lengths.max())
+        kept, hidden = self._shards[places[0][0]].states.shape[1:]
+        tokens = torch.zeros(len(places), longest, dtype=torch.int64)
+        states = torch.zeros(len(places), longest, kept, hidden, dtype=torch.bfloat16)
+        for row, (index, start, end, _) in enumerate(places):
+            tokens[row, : end - start] = self._shards[index].tokens[start:end]
+            states[row, : end - start] = self._shards[index].states[start:end]
+        return Batch(tokens, lengths, torch.tensor([prompt for *_, prompt in places]), states)
+
+    def in_order(self, most_tokens: int) -> list[list[int]]:
+        """Return the rows in batches, longest last."""
+        return self._packed(sorted(range(len(self.places)), key=self._length), most_tokens)
+
+    def epoch(self, number: int, most_tokens: int, seed: int) -> list[list[int]]:
+        """Return all rows in batches of at most so many tokens, padding included, in the order of one epoch."""
+        chance, order = random.Random(f"{seed}/epoch/{number}"), list(range(len(self.places)))
+        chance.shuffle(order)
+        batches: list[list[int]] = []
+        for start in range(0, len(order), POOL):
+            batches += self._packed(sorted(order[start : start + POOL], key=self._length), most_tokens)
+        chance.shuffle(batches)
+        return batches
+
+    def _length(self, row: int) -> int:
+        _, start, end, _ = self.places[row]
+        return end - start
+
+    def _packed(self, rows: list[int], most_tokens: int) -> list[list[int]]:
+        batches: list[list[int]] = [[]]
+        for row in rows:
+            if batches[-1] and (len(batches[-1]) + 1) * self._length(row) > most_tokens:
+                batches.append([])
+            batches[-1].append(row)
+        return batches

@@ -1,0 +1,82 @@
+"""The card of a drafter's folder: written from what was measured and noted, never by hand."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from speclab.drafters.measure import Accepted, table
+from speclab.drafters.recipe import Recipe
+from speclab.record import whole
+
+
+def write(recipe: Recipe, folder: Path, notes: Path, rows: Sequence[Accepted]) -> Path:
+    """Write ``README.md`` beside a drafter's weights and ``acceptance.csv`` beside its notes; return the card.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What it was trained by.
+    folder : Path
+        The drafter's.
+    notes : Path
+        Folder of what the training noted.
+    rows : sequence of Accepted
+        What was measured.
+    """
+    whole.write(notes / f"acceptance-{folder.name}.csv", table(rows).to_csv(index=False, float_format="%.4f"),
+                "the acceptance")  # fmt: skip
+    card = folder / "README.md"
+    whole.write(card, text(recipe, folder, notes, rows), "the model card")
+    return card
+
+
+def text(recipe: Recipe, folder: Path, notes: Path, rows: Sequence[Accepted]) -> str:
+    """Return a card: what the weights are, their hash, data, recipe, acceptance and licence."""
+    weights = folder / "model.safetensors"
+    with weights.open("rb") as opened:
+        digest = hashlib.file_digest(opened, "sha256").hexdigest()
+    k = len(rows[0].by_position)
+    measured = [
+        f"| {row.set} | {row.prompts} | {row.length:.3f} | {' '.join(f'{share:.3f}' for share in row.by_position)} |"
+        for row in rows
+    ]
+    return "\n".join([
+        f"# {folder.name}",
+        "",
+        f"A drafter for `{recipe.target}`, trained by this project (`speclab drafter train`), served by vLLM as it is.",
+        "Licence: Apache-2.0, as the target's.",
+        "",
+        "| | |",
+        "|---|---|",
+        f"| weights | `model.safetensors`, {weights.stat().st_size / 1e6:.1f} MB, bfloat16 |",
+        f"| sha256 | `{digest}` |",
+        *(f"| {row['what']} | {int(row['count']):,} |" for row in _rows(notes / "corpus.csv")),
+        "",
+        "The corpus is the target's own greedy answers. Nothing of HumanEval and none of the labs' prompts is in it:",
+        "a prompt or an answer that shares a run of words with one of them is left out.",
+        "",
+        f"## Acceptance at k = {k}, temperature 0, at most {rows[0].max_tokens} tokens",
+        "",
+        f"{rows[0].source}; again by `speclab drafter measure --card`.",
+        "",
+        "| set | prompts | acceptance length | by position |",
+        "|---|---|---|---|",
+        *measured,
+        "",
+        "## Recipe",
+        "",
+        "```",
+        *(f"{part}: {dict(getattr(recipe, part))}" for part in ("corpus", "head", "draft_model")),
+        "```",
+        "",
+    ])  # fmt: skip
+
+
+def _rows(file: Path) -> list[dict[str, str]]:
+    if not file.exists():
+        return []
+    with file.open(encoding="utf-8", newline="") as opened:
+        return list(csv.DictReader(opened))

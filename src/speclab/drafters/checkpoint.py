@@ -1,0 +1,54 @@
+"""Drafters as folders that vLLM serves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+
+from speclab.drafters.eagle3 import Head
+from speclab.drafters.llama import Weights
+from speclab.engines.weights import eagle3_config
+from speclab.record import whole
+
+
+def save_head(head: Head, layers: tuple[int, ...], target: Path, folder: Path) -> None:
+    """Write an EAGLE-3 head in bfloat16.
+
+    Parameters
+    ----------
+    head : Head
+        The trained head.
+    layers : tuple[int, ...]
+        After which layers of the target it reads.
+    target : Path
+        The target's folder.
+    folder : Path
+        Where to; older files there are replaced.
+    """
+    tensors = {name: weight.detach().to(torch.bfloat16).contiguous() for name, weight in head.weights.items()}
+    # what vLLM adds to a draft token's number to get the target's
+    tensors["d2t"] = head.draft_ids - torch.arange(len(head.draft_ids))
+    _save(tensors, eagle3_config(_config(target), len(head.draft_ids), layers), folder)
+
+
+def save_draft_model(weights: Weights, layers: int, target: Path, folder: Path) -> None:
+    """Write a draft model of some layers in bfloat16, by transformers' names."""
+    tensors = {name: weight.detach().to(torch.bfloat16).contiguous() for name, weight in weights.items()}
+    _save(tensors, {**_config(target), "num_hidden_layers": layers}, folder)
+
+
+def _save(tensors: Weights, config: dict[str, Any], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    new = folder / ".model.new"
+    save_file(tensors, str(new), metadata={"format": "pt"})
+    new.replace(folder / "model.safetensors")
+    whole.write(folder / "config.json", json.dumps(config, indent=2, sort_keys=True) + "\n", "the drafter's shape")
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    return content

@@ -1,0 +1,132 @@
+"""The commands ``speclab drafter ...``: make a drafter for a target, and measure what is accepted of it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from speclab import paths
+from speclab.drafters import checks
+from speclab.drafters import recipe as recipes
+from speclab.drafters.recipe import Part, Recipe
+from speclab.errors import UserError
+
+drafter = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+err = Console(stderr=True)
+
+PARTS: tuple[Part, ...] = ("head", "draft-model")
+RecipeOption = Annotated[
+    Path | None, typer.Option("--recipe", help="A YAML file; data/drafters/smollm2-135m/recipe.yml by default.")
+]
+TargetOption = Annotated[Path | None, typer.Option("--target", help="Another target's folder; Llama-type.")]
+MinutesOption = Annotated[
+    float | None, typer.Option(min=1, help="Corpus and steps are scaled to this; the recipe as it is takes about 60.")
+]
+FolderOption = Annotated[Path | None, typer.Option("--folder", help="For the work; .build/drafters/NAME by default.")]
+WorkersOption = Annotated[int, typer.Option(min=1, help="Processes that write the corpus.")]
+
+
+@drafter.command("corpus")
+def write_corpus(
+    recipe: RecipeOption = None,
+    target: TargetOption = None,
+    minutes: MinutesOption = None,
+    folder: FolderOption = None,
+    workers: WorkersOption = 2,
+) -> None:
+    """Let the target write the corpus: prompts, answers and hidden states. Goes on where it was stopped."""
+    chosen, work = _prepared(recipe, target, minutes, folder, workers)
+    from speclab.drafters import corpus
+
+    corpus.make(chosen, work / "corpus", workers=workers, say=_say)
+
+
+@drafter.command("train")
+def train(
+    recipe: RecipeOption = None,
+    target: TargetOption = None,
+    minutes: MinutesOption = None,
+    folder: FolderOption = None,
+    workers: WorkersOption = 2,
+    part: Annotated[Part | None, typer.Option(help="Only this one; both by default.")] = None,
+    as_is: Annotated[bool, typer.Option("--as-is", help="Take the corpus as far as it goes; write no more.")] = False,
+    into: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the drafters; models/, and data/drafters/ for the kept recipe's head, by default."
+        ),
+    ] = None,
+) -> None:
+    """Train an EAGLE-3 head and a small draft model, writing first what is missing of the corpus."""
+    chosen, work = _prepared(recipe, target, minutes, folder, workers)
+    from speclab.drafters import corpus, making
+
+    if not as_is:
+        corpus.make(chosen, work / "corpus", workers=workers, say=_say)
+    elif not corpus.files(work / "corpus"):
+        raise UserError(f"no shard in {paths.shown(work / 'corpus')}", "write some first: speclab drafter corpus")
+    home = into or _home(recipe, target, minutes)
+    for each in (part,) if part else PARTS:
+        folder = home if each == "head" else into or paths.root() / "models"
+        typer.echo(paths.shown(making.make(each, chosen, work, folder, home / chosen.name, _say)))
+
+
+@drafter.command("measure")
+def measure(
+    model: Annotated[
+        Path | None, typer.Argument(help="The drafter's folder; the kept EAGLE-3 head by default.")
+    ] = None,
+    recipe: RecipeOption = None,
+    target: TargetOption = None,
+    k: Annotated[int, typer.Option(min=1, help="Draft tokens at each step.")] = 3,
+    card: Annotated[
+        bool, typer.Option("--card/--no-card", help="Write the model card anew from what was measured.")
+    ] = False,
+) -> None:
+    """Serve a drafter by real vLLM and print what is accepted, by its own counters, on three sets of prompts."""
+    from speclab.drafters import card as cards
+    from speclab.drafters import measure as measuring
+
+    chosen = _recipe(recipe, target)
+    folder = model or paths.drafters() / f"{chosen.name}-eagle3"
+    notes = next((home / chosen.name for home in (folder.parent, paths.drafters()) if (home / chosen.name).is_dir()),
+                 folder.parent / chosen.name)  # fmt: skip
+    rows = measuring.run(chosen, folder, notes, k, _say)
+    typer.echo(measuring.table(rows).to_string(index=False, float_format="%.3f"))
+    if card:
+        typer.echo(paths.shown(cards.write(chosen, folder, notes, rows)))
+
+
+def _prepared(
+    recipe: Path | None, target: Path | None, minutes: float | None, folder: Path | None, workers: int
+) -> tuple[Recipe, Path]:
+    chosen = _recipe(recipe, target)
+    if minutes is not None:
+        chosen = chosen.scaled(minutes / recipes.MINUTES)
+    name = chosen.name if minutes is None else f"{chosen.name}-{minutes:g}-minutes"
+    work = folder or paths.root() / ".build" / "drafters" / name
+    checks.check(chosen, work, workers)
+    return chosen, work
+
+
+def _home(recipe: Path | None, target: Path | None, minutes: float | None) -> Path:
+    """Return where a head belongs: with the kept ones if it is made by the kept recipe as it is."""
+    return paths.drafters() if (recipe, target, minutes) == (None, None, None) else paths.root() / "models"
+
+
+def _recipe(file: Path | None, target: Path | None) -> Recipe:
+    chosen = recipes.load(file or recipes.kept())
+    if target is None:
+        return chosen
+    if not target.is_dir():
+        raise UserError(f"no folder {target}", "give the folder of a Llama-type model", key="--target")
+    folder = target.resolve()
+    return chosen.model_copy(update={"target": str(folder), "name": folder.name})
+
+
+def _say(line: str) -> None:
+    err.print(f"{time.strftime('%H:%M:%S')} {line}", highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,190 @@
+"""The corpus: the target's own greedy answers with the hidden states behind them, in shards, each written whole."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from speclab import paths
+from speclab.drafters import prompts, sampling, stamp
+from speclab.drafters.dialogue import Dialogue
+from speclab.drafters.generate import write
+from speclab.drafters.llama import Target
+from speclab.drafters.recipe import Recipe
+from speclab.engines.weights import read_after
+from speclab.record import whole
+
+HELD_OUT = "held-out"
+PROMPTS = "prompts.jsonl"
+
+
+def kept_layers(recipe: Recipe, layers: int) -> tuple[int, ...]:
+    """Return after which layers of a target the corpus keeps states: what the head reads, and the last."""
+    read = recipe.corpus.layers or (*head_layers(recipe, layers), layers)
+    return tuple(dict.fromkeys(read))
+
+
+def head_layers(recipe: Recipe, layers: int) -> tuple[int, ...]:
+    """Return after which layers the head reads the target: the recipe's, or vLLM's default."""
+    return recipe.head.layers if recipe.head.layers is not None else read_after(layers)
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Rows of a corpus, one after the other.
+
+    Attributes
+    ----------
+    tokens : Tensor
+        [total], int32: prompt and answer of each row.
+    lengths, prompts : Tensor
+        [rows], int32: a row's tokens, and how many of them are the prompt's.
+    states : Tensor
+        [total, kept layers, hidden], bfloat16; a row's last token was never read, its states are 0.
+    """
+
+    tokens: Tensor
+    lengths: Tensor
+    prompts: Tensor
+    states: Tensor
+
+
+def files(folder: Path) -> list[Path]:
+    """Return a corpus' training shards that are there, in order."""
+    return sorted(folder.glob("shard-*.safetensors"))
+
+
+def load(file: Path) -> Shard:
+    """Return one shard; the states are read as they are used."""
+    with safe_open(str(file), framework="pt") as opened:
+        return Shard(*(opened.get_tensor(name) for name in ("tokens", "lengths", "prompts", "states")))
+
+
+def make(recipe: Recipe, folder: Path, *, workers: int, say: Callable[[str], None]) -> None:
+    """Write what is missing of a corpus: first its prompts, then the held-out answers, then shard after shard.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What to ask, and of whom.
+    folder : Path
+        Where it lies; an interrupted corpus goes on there.
+    workers : int
+        Processes of one thread each: on a busy machine they do not wait for each other, as threads do.
+    say : callable
+        Gets a line now and then.
+
+    Raises
+    ------
+    UserError
+        The folder's corpus was begun by another recipe.
+    """
+    stamp.hold(recipe, folder)
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        try:
+            if not (folder / PROMPTS).exists():
+                batches = prompts.openings(recipe)
+                _all(pool, _write_turns, recipe, folder, [f"turns-{name}.json" for name in batches], say)
+                turns = {name: json.loads((folder / f"turns-{name}.json").read_text()) for name in batches}
+                dialogue = Dialogue.load(paths.root() / recipe.target)
+                prompts.save(
+                    prompts.collect(turns, lambda text: len(dialogue.asked(text)), recipe, say), folder / PROMPTS
+                )
+            _all(pool, _write_shard, recipe, folder, [f"{name}.safetensors" for name in plan(recipe, folder)], say)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+Task = Callable[[Recipe, Path, str], str]
+
+
+def _all(
+    pool: ProcessPoolExecutor,
+    write_one: Task,
+    recipe: Recipe,
+    folder: Path,
+    names: list[str],
+    say: Callable[[str], None],
+) -> None:
+    """Write those of a folder's files that are not there yet."""
+    missing = [name for name in names if not (folder / name).exists()]
+    started = time.monotonic()
+    for count, each in enumerate(as_completed(pool.submit(write_one, recipe, folder, name) for name in missing), 1):
+        left = (time.monotonic() - started) / count * (len(missing) - count)
+        say(f"{count} of {len(missing)}: {each.result()}; {left / 60:.0f} min left")
+
+
+def _write_turns(recipe: Recipe, folder: Path, file: str) -> str:
+    torch.set_num_threads(1)
+    name = file.removeprefix("turns-").removesuffix(".json")
+    turns = sampling.sampled(*_model(recipe.target), name, prompts.openings(recipe)[name], recipe.seed)
+    whole.write(folder / file, json.dumps(turns), "turns that the target wrote")
+    return name
+
+
+def plan(recipe: Recipe, folder: Path) -> dict[str, list[prompts.Asked]]:
+    """Return which prompts each shard holds, the held-out ones first.
+
+    A shard's prompts are of similar length, so that little is spent on padding; the shards' order is by chance, so that
+    the first ones already hold all kinds.
+    """
+    chance, kept = random.Random(f"{recipe.seed}/shards"), prompts.read(folder / PROMPTS)
+    chance.shuffle(kept)
+    held, rest = kept[: recipe.corpus.held_out], kept[recipe.corpus.held_out :]
+    rest.sort(key=lambda each: len(each.text))
+    rows = recipe.corpus.rows
+    groups = [rest[start : start + rows] for start in range(0, len(rest), rows)]
+    chance.shuffle(groups)
+    return {HELD_OUT: held} | {f"shard-{index:03d}": group for index, group in enumerate(groups)}
+
+
+def _write_shard(recipe: Recipe, folder: Path, file: str) -> str:
+    torch.set_num_threads(1)
+    name = file.removesuffix(".safetensors")
+    target, dialogue = _model(recipe.target)
+    asked, layers = plan(recipe, folder)[name], kept_layers(recipe, target.shape.layers)
+    rows = write(
+        target, [dialogue.asked(each.text) for each in asked], most=recipe.corpus.answer_tokens,
+        stops=dialogue.stops, keep=layers,
+    )  # fmt: skip
+    keep_out = prompts.judged()
+    rows = [row for row in rows if name == HELD_OUT or not keep_out.shares(dialogue.text(row.tokens))]
+    tensors = {
+        "tokens": torch.cat([row.tokens for row in rows]).int(),
+        "lengths": torch.tensor([len(row.tokens) for row in rows], dtype=torch.int32),
+        "prompts": torch.tensor([row.prompt for row in rows], dtype=torch.int32),
+        "states": torch.cat([torch.cat((row.states, torch.zeros_like(row.states[:1]))) for row in rows]),
+    }
+    new = folder / f".{name}.new"
+    save_file(tensors, str(new))
+    new.replace(folder / file)
+    return f"{name}, {int((tensors['lengths'] - tensors['prompts']).sum())} answer tokens"
+
+
+_MODELS: dict[str, tuple[Target, Dialogue]] = {}
+
+
+def _model(name: str) -> tuple[Target, Dialogue]:
+    """Return a target and its dialogue, loaded once in each process."""
+    if name not in _MODELS:
+        _MODELS[name] = Target.load(paths.root() / name), Dialogue.load(paths.root() / name)
+    return _MODELS[name]
+
+
+def rows_of(shard: Shard) -> Iterator[tuple[int, int, int]]:
+    """Yield start, end and prompt length of each row."""
+    ends = shard.lengths.cumsum(0).tolist()
+    for end, length, prompt in zip(ends, shard.lengths.tolist(), shard.prompts.tolist(), strict=True):
+        yield end - length, end, prompt

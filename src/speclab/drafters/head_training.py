@@ -1,0 +1,196 @@
+"""Train an EAGLE-3 head on a corpus, and judge it by replaying what vLLM does with its drafts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from speclab import paths
+from speclab.drafters import corpus, eagle3
+from speclab.drafters.batches import Batch, Rows
+from speclab.drafters.eagle3 import Head, Unrolled
+from speclab.drafters.llama import Target, read_weights, rms_norm
+from speclab.drafters.loss import Goal, cross_entropy
+from speclab.drafters.recipe import HeadRecipe, Recipe
+from speclab.drafters.replay import K, Tally
+from speclab.drafters.training import Schedule, train
+
+
+def draft_ids(rows: Rows, vocabulary: int, size: int) -> Tensor:
+    """Return the tokens that a head can draft, rising: those that answers hold most often, then the lowest numbers."""
+    order = torch.argsort(rows.counted(vocabulary), descending=True, stable=True)
+    return order[: min(size, vocabulary)].sort().values
+
+
+def _kept_ids(folder: Path, rows: Rows, vocabulary: int, size: int) -> Tensor:
+    """Return the draft vocabulary that a run began with: shards that came later do not change it."""
+    file = folder / "draft_ids.safetensors"
+    if not file.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        save_file({"draft_ids": draft_ids(rows, vocabulary, size)}, str(file))
+    return load_file(str(file))["draft_ids"]
+
+
+def run(recipe: Recipe, corpus_folder: Path, folder: Path, say: Callable[[str], None]) -> Head:
+    """Train the head of a recipe; go on where an earlier run stopped; return it.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What and how.
+    corpus_folder : Path
+        Of the corpus; the training shards that are there are used.
+    folder : Path
+        Of checkpoint and log.
+    say : callable
+        Gets a line now and then.
+    """
+    model = paths.root() / recipe.target
+    target = Target.load(model)
+    depth = target.shape.layers
+    kept = corpus.kept_layers(recipe, depth)
+    rows, held_out = Rows(corpus.files(corpus_folder)), Rows([corpus_folder / f"{corpus.HELD_OUT}.safetensors"])
+    ids = _kept_ids(folder, rows, target.shape.vocabulary, recipe.head.draft_vocabulary)
+    head = beginning(recipe, target, ids, kept)
+    say(f"{sum(w.numel() for w in head.weights.values()) / 1e6:.2f} M weights, {rows.answer_tokens} answer tokens, "
+        f"{len(rows.places)} rows; draft vocabulary {len(ids)}")  # fmt: skip
+    teacher = Teacher(target, ids, kept.index(depth), rows.common_start)
+    how = recipe.head
+
+    def loss(batch: Batch, step: int) -> tuple[Tensor, dict[str, float]]:
+        return unrolled_loss(head, teacher, batch, how, 1 if step < how.single_share * how.steps else how.unrolled)
+
+    def judge() -> dict[str, float]:
+        return replay(head, teacher, held_out, how.batch_tokens)
+
+    schedule = Schedule(how.steps, how.batch_tokens, how.rate, how.head_rate, ("lm_head.weight",), how.warm_up,
+                        how.betas, how.weight_decay, how.clip, recipe.seed)  # fmt: skip
+    train(head.weights, rows, schedule, loss, judge, folder, say)
+    return head
+
+
+def beginning(recipe: Recipe, target: Target, ids: Tensor, kept: tuple[int, ...]) -> Head:
+    """Return the untrained head of a recipe.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Says what it reads, and the seed.
+    target : Target
+        The recipe's.
+    ids : Tensor
+        The draft vocabulary, rising.
+    kept : tuple[int, ...]
+        The corpus' layers.
+    """
+    prefix = f"model.layers.{target.shape.layers - 1}."
+    source = read_weights(paths.root() / recipe.target)
+    last = {name.removeprefix(prefix): weight for name, weight in source.items() if name.startswith(prefix)}
+    reads = tuple(kept.index(layer) for layer in corpus.head_layers(recipe, target.shape.layers))
+    return eagle3.initial(target, last, ids, reads, recipe.seed)
+
+
+@dataclass(frozen=True, slots=True)
+class Teacher:
+    """The target, as far as the loss asks it.
+
+    Attributes
+    ----------
+    target : Target
+        Itself.
+    draft_ids : Tensor
+        The draft vocabulary.
+    final : int
+        Place of its last layer's states in the corpus.
+    common_start : int
+        Tokens that all prompts begin with.
+    """
+
+    target: Target
+    draft_ids: Tensor
+    final: int
+    common_start: int
+
+    def numbers(self, tokens: Tensor) -> Tensor:
+        """Return the draft vocabulary's numbers of tokens; -1 where it has none."""
+        at = torch.searchsorted(self.draft_ids, tokens).clamp(max=len(self.draft_ids) - 1)
+        return torch.where(self.draft_ids[at] == tokens, at, -1)
+
+
+def unrolled_loss(
+    head: Head, teacher: Teacher, batch: Batch, how: HeadRecipe, draft_steps: int
+) -> tuple[Tensor, dict[str, float]]:
+    """Return the loss of some draft steps on a batch, and the share of right drafts of each.
+
+    A later step is trained where all drafts before it were right: only there its own can be accepted.
+    """
+    length = batch.tokens.shape[1]
+    at = torch.arange(length)
+    ends, prompts = batch.lengths.unsqueeze(1), batch.prompts.unsqueeze(1)
+    of_answer = (at >= prompts - 1) & (at + 2 < ends)
+    of_prompt = (at >= teacher.common_start) & (at < prompts - 1) & (at + 2 < ends)
+    if how.prompt_weight == 0:
+        of_prompt = torch.zeros_like(of_prompt)
+    roots = (of_answer | of_prompt).flatten().nonzero().squeeze(1)
+    tokens, final = batch.tokens.flatten(), batch.states[:, :, teacher.final].flatten(0, 1)
+    answering, last = (
+        of_answer.flatten(),
+        (ends - 1).expand_as(of_answer).flatten() + torch.arange(len(batch.tokens)).repeat_interleave(length) * length,
+    )  # the place of each row's last token
+    target, head_rows = teacher.target, teacher.target.head[teacher.draft_ids]
+    unrolled = Unrolled(head, target.embeddings, batch, roots)
+    total, whole, figures = torch.zeros(()), 0.0, {}
+    for depth in range(draft_steps):
+        roots = unrolled.roots
+        states, drafted = unrolled.step(), tokens[roots + 2 + depth]
+        numbers, is_answer = teacher.numbers(drafted), answering[roots]
+        weights = torch.where(is_answer, (numbers >= 0).float(), how.prompt_weight)
+        whole = whole or float(weights.sum())
+        goal = Goal(
+            rms_norm(final[roots + 1 + depth], target.norm, target.shape.epsilon), head_rows,
+            torch.where(is_answer, numbers, -1), weights * (how.step_decay**depth / whole), how.greedy_share,
+        )  # fmt: skip
+        value, chosen = cross_entropy(states, unrolled.head_weight, goal)
+        total = total + value
+        right = chosen == numbers
+        if is_answer.any():
+            figures[f"right_{depth}"] = float(right[is_answer].float().mean())
+        on = right & (roots + 3 + depth <= last[roots])
+        if not on.any():
+            break
+        unrolled.keep(on)
+    return total, figures
+
+
+@torch.inference_mode()
+def replay(head: Head, teacher: Teacher, rows: Rows, batch_tokens: int) -> dict[str, float]:
+    """Return what vLLM would accept of k drafts on answers that are known, as `replay.Tally` says."""
+    tally = Tally(K)
+    for chosen in rows.in_order(batch_tokens):
+        batch = rows.batch(chosen)
+        tally.add(chain(head, teacher, batch, K), batch)
+    return tally.figures()
+
+
+def chain(head: Head, teacher: Teacher, batch: Batch, k: int) -> Tensor:
+    """Return how many of k drafts from each place are right one after the other, [rows, length]."""
+    length = batch.tokens.shape[1]
+    at = torch.arange(length)
+    roots = (at >= batch.prompts.unsqueeze(1) - 1) & (at + 2 < batch.lengths.unsqueeze(1))
+    unrolled = Unrolled(head, teacher.target.embeddings, batch, roots.flatten().nonzero().squeeze(1))
+    tokens = batch.tokens.flatten()
+    ends = (batch.lengths + torch.arange(len(batch.lengths)) * length).repeat_interleave(length)
+    reached = torch.zeros(batch.tokens.numel(), dtype=torch.int64)
+    for depth in range(k):
+        chosen = (unrolled.step() @ unrolled.head_weight.T).argmax(-1)
+        right = chosen == teacher.numbers(tokens[unrolled.roots + 2 + depth])
+        reached[unrolled.roots[right]] += 1
+        unrolled.keep(right & (unrolled.roots + 3 + depth < ends[unrolled.roots]))
+        if not len(unrolled.roots):
+            break
+    return reached.view(batch.tokens.shape)

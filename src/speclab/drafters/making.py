@@ -1,0 +1,73 @@
+"""From a recipe to a folder that vLLM serves."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from speclab import paths
+from speclab.drafters import checkpoint, corpus, distill, head_training, prompts, stamp
+from speclab.drafters.llama import Target
+from speclab.drafters.recipe import Part, Recipe
+from speclab.record import whole
+
+
+def make(part: Part, recipe: Recipe, work: Path, into: Path, notes: Path, say: Callable[[str], None]) -> Path:
+    """Train one drafter on a corpus that is there, save it, and return its folder.
+
+    Parameters
+    ----------
+    part : {'head', 'draft-model'}
+        Which.
+    recipe : Recipe
+        How.
+    work : Path
+        Folder with ``corpus``; checkpoint and log go beside it, and an interrupted training goes on from there.
+    into : Path
+        Folder for the drafter's own.
+    notes : Path
+        Folder for what a card needs to know.
+    say : callable
+        Gets a line now and then.
+
+    Raises
+    ------
+    UserError
+        The corpus, or this training, was begun by another recipe.
+    """
+    stamp.hold(recipe, work / "corpus")
+    stamp.hold(recipe, work / part, part)
+    model = paths.root() / recipe.target
+    depth = Target.load(model).shape.layers
+    if part == "head":
+        head = head_training.run(recipe, work / "corpus", work / part, say)
+        note(recipe, work, notes)
+        folder = into / f"{recipe.name}-eagle3"
+        checkpoint.save_head(head, corpus.head_layers(recipe, depth), model, folder)
+        return folder
+    weights = distill.run(recipe, work / "corpus", work / part, say)
+    note(recipe, work, notes)
+    layers = len(distill.layers_of(recipe, depth))
+    folder = into / f"{recipe.name}-{layers}l"
+    checkpoint.save_draft_model(weights, layers, model, folder)
+    return folder
+
+
+def note(recipe: Recipe, work: Path, folder: Path) -> None:
+    """Keep beside the drafters what a card needs: the corpus by kind, the trainings' logs, the held-out prompts."""
+    folder.mkdir(parents=True, exist_ok=True)
+    planned = corpus.plan(recipe, work / "corpus")
+    written = {file.stem: corpus.load(file) for file in corpus.files(work / "corpus")}
+    kinds = Counter(each.kind for name in written for each in planned[name])
+    answers = sum(int((shard.lengths - shard.prompts).sum()) for shard in written.values())
+    prompt_tokens = sum(int(shard.prompts.sum()) for shard in written.values())
+    counted = [(f"{kind} prompts", count) for kind, count in sorted(kinds.items())]
+    counted += [("shards", len(written)), ("prompt tokens", prompt_tokens), ("answer tokens", answers)]
+    lines = ["what,count", *(f"{what},{count}" for what, count in counted)]
+    whole.write(folder / "corpus.csv", "\n".join(lines) + "\n", "the corpus in numbers")
+    prompts.save(planned[corpus.HELD_OUT], folder / "held_out.jsonl")
+    for part in ("head", "draft-model"):
+        if (work / part / "log.csv").exists():
+            shutil.copyfile(work / part / "log.csv", folder / f"log-{part}.csv")

@@ -1,0 +1,127 @@
+"""The recipe of a drafter: what the corpus holds, how the head is trained; read from a YAML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from speclab import paths
+from speclab.lab import Name
+from speclab.validation import Chosen, read_yaml, validated
+
+MINUTES = 60
+"""What that recipe takes on two cores with nothing else running, about."""
+
+Count = Annotated[int, Field(strict=True, ge=0, le=10_000_000)]
+Some = Annotated[int, Field(strict=True, gt=0, le=10_000_000)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Rate = Annotated[float, Field(gt=0, le=1)]
+
+
+class CorpusRecipe(Chosen):
+    """What the target is asked, and how long it answers."""
+
+    sampled_questions: Count = 3200
+    """User turns that the target writes itself, from an opening, before those that are no use are left out."""
+    sampled_stubs: Count = 1600
+    """Function stubs that it writes itself, likewise."""
+    templated_questions: Count = 2200
+    library_functions: Count = 2600
+    """Prompts from functions of Python's standard library: to be completed, revised, explained."""
+    held_out: Some = 128
+    """Prompts that are kept from training."""
+    prompt_tokens: Some = 256
+    """Longer prompts are left out."""
+    answer_tokens: Some = 160
+    rows: Some = 128
+    """Rows of a shard; they are written together."""
+    layers: tuple[Count, ...] | None = None
+    """After which layers the states are kept; what the head reads and the last one where not given."""
+
+
+class HeadRecipe(Chosen):
+    """How the EAGLE-3 head is made."""
+
+    layers: tuple[Count, ...] | None = None
+    """After which layers of the target it reads; (2, n/2, n-3) of n where not given."""
+    draft_vocabulary: Some = 12_288
+    steps: Some = 3000
+    batch_tokens: Some = 2048
+    unrolled: Annotated[int, Field(strict=True, gt=0, le=8)] = 4
+    """Draft steps that are trained one after the other on each sequence."""
+    single_share: Share = 0.15
+    """Share of the steps, at the start, that train the first draft step alone."""
+    step_decay: Share = 0.8
+    """A draft step weighs this times the one before it."""
+    greedy_share: Share = 0.5
+    """Weight of the greedy token beside the target's distribution."""
+    prompt_weight: Share = 0.3
+    """Weight of a prompt's positions beside an answer's; they have the target's distribution only."""
+    rate: Rate = 1e-3
+    head_rate: Rate = 3e-4
+    warm_up: Share = 0.02
+    betas: tuple[Share, Share] = (0.9, 0.95)
+    weight_decay: Share = 0.0
+    clip: Annotated[float, Field(gt=0, le=1000)] = 1.0
+
+
+class DraftModelRecipe(Chosen):
+    """How the small draft model is distilled."""
+
+    layers: tuple[Count, ...] | None = None
+    """Layers of the target that it starts from; the first two and the last two where not given."""
+    steps: Some = 500
+    batch_tokens: Some = 2048
+    rate: Rate = 5e-4
+    warm_up: Share = 0.03
+    greedy_share: Share = 0.5
+    prompt_weight: Share = 0.3
+
+
+class Recipe(Chosen):
+    """All of it."""
+
+    name: Name
+    """What the drafters are called: ``<name>-eagle3``."""
+    target: str
+    """The target's folder, from the checkout's root."""
+    seed: Annotated[int, Field(strict=True, ge=0, lt=2**31)] = 9
+    corpus: CorpusRecipe = CorpusRecipe()
+    head: HeadRecipe = HeadRecipe()
+    draft_model: DraftModelRecipe = DraftModelRecipe()
+
+    def scaled(self, factor: float) -> Recipe:
+        """Return a recipe of so many times the corpus and the steps."""
+
+        def times(part: Chosen, *names: str) -> Chosen:
+            return part.model_copy(update={name: max(1, round(factor * getattr(part, name))) for name in names})
+
+        corpus = times(self.corpus, "sampled_questions", "sampled_stubs", "templated_questions", "library_functions")
+        return self.model_copy(
+            update={
+                "corpus": corpus,
+                "head": times(self.head, "steps"),
+                "draft_model": times(self.draft_model, "steps"),
+            }
+        )
+
+
+Part = Literal["head", "draft-model"]
+
+
+def kept() -> Path:
+    """Return the recipe of the weights that are kept."""
+    return paths.drafters() / "smollm2-135m" / "recipe.yml"
+
+
+def load(file: Path) -> Recipe:
+    """Return the recipe of a file.
+
+    Raises
+    ------
+    UserError
+        The file is missing or holds a mistake.
+    """
+    return validated(Recipe, read_yaml(file), file)

@@ -1,0 +1,146 @@
+"""The training loop of both drafters: bound by steps, not by time, so that a slow machine gives the same weights."""
+
+from __future__ import annotations
+
+import csv
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from speclab.drafters.batches import Batch, Rows
+from speclab.drafters.llama import Weights
+
+SAVE_EVERY = 100
+JUDGE_EVERY = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How long, how much at once, how fast."""
+
+    steps: int
+    batch_tokens: int
+    rate: float
+    slow_rate: float
+    """Rate of the weights in `slow`."""
+    slow: tuple[str, ...]
+    warm_up: float
+    betas: tuple[float, float]
+    weight_decay: float
+    clip: float
+    seed: int
+
+    def factor(self, step: int) -> float:
+        """Return what the rates are multiplied with: a line up, then a half cosine down to 5%."""
+        rising = max(1.0, self.warm_up * self.steps)
+        if step < rising:
+            return (step + 1) / rising
+        return 0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * (step - rising) / max(1.0, self.steps - rising)))
+
+
+Loss = Callable[[Batch, int], tuple[Tensor, dict[str, float]]]
+"""Takes a batch and the step's number; gives the loss, and figures to log."""
+Judge = Callable[[], dict[str, float]]
+
+
+def train(
+    weights: Weights, rows: Rows, schedule: Schedule, loss: Loss, judge: Judge, folder: Path, say: Callable[[str], None]
+) -> None:
+    """Train `weights` in place; go on from the folder's checkpoint where there is one.
+
+    Parameters
+    ----------
+    weights : Weights
+        float32 tensors.
+    rows : Rows
+        What to learn from.
+    schedule : Schedule
+        Steps and rates.
+    loss : callable
+        As `Loss`.
+    judge : callable
+        Figures over held-out rows, asked for every `JUDGE_EVERY` steps and at the end.
+    folder : Path
+        Of checkpoint and log.
+    say : callable
+        Gets a line now and then.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for tensor in weights.values():
+        tensor.requires_grad_()
+    slow = [tensor for name, tensor in weights.items() if name in schedule.slow]
+    others = [tensor for name, tensor in weights.items() if name not in schedule.slow]
+    groups = [{"params": others, "base": schedule.rate}, {"params": slow, "base": schedule.slow_rate}]
+    groups = [group for group in groups if group["params"]]
+    optimiser = torch.optim.AdamW(groups, lr=schedule.rate, betas=schedule.betas, weight_decay=schedule.weight_decay,
+                                  fused=True)  # fmt: skip
+    first = _resumed(folder, weights, optimiser)
+    began = time.monotonic()
+    recent: dict[str, float] = {}
+    for step, chosen in enumerate(_batches(rows, schedule, first), start=first):
+        for group in optimiser.param_groups:
+            group["lr"] = group["base"] * schedule.factor(step)
+        value, figures = loss(rows.batch(chosen), step)
+        value.backward()
+        torch.nn.utils.clip_grad_norm_(list(weights.values()), schedule.clip)
+        optimiser.step()
+        optimiser.zero_grad()
+        for name, figure in {"loss": float(value.detach()), **figures}.items():
+            recent[name] = 0.95 * recent.get(name, figure) + 0.05 * figure
+        done = step + 1
+        if done % 20 == 0:
+            each = (time.monotonic() - began) / (done - first)
+            shown = " ".join(f"{name} {figure:.3f}" for name, figure in recent.items())
+            say(f"step {done} of {schedule.steps}: {shown}; {each:.2f} s a step, "
+                f"{each * (schedule.steps - done) / 60:.0f} min left")  # fmt: skip
+        if done % SAVE_EVERY == 0 or done == schedule.steps:
+            _save(folder, done, weights, optimiser)
+        if done % JUDGE_EVERY == 0 or done == schedule.steps:
+            judged = judge()
+            say(f"step {done}: " + " ".join(f"{name} {figure:.3f}" for name, figure in judged.items()))
+            _log(folder / "log.csv", {"step": done, **{n: recent[n] for n in ("loss",)}, **judged})
+
+
+def _batches(rows: Rows, schedule: Schedule, first: int) -> Iterator[list[int]]:
+    step, epoch = 0, 0
+    while True:
+        for chosen in rows.epoch(epoch, schedule.batch_tokens, schedule.seed):
+            if step >= schedule.steps:
+                return
+            if step >= first:
+                yield chosen
+            step += 1
+        epoch += 1
+
+
+def _save(folder: Path, step: int, weights: Weights, optimiser: Any) -> None:
+    kept = {"step": step, "weights": {name: tensor.detach() for name, tensor in weights.items()},
+            "optimiser": optimiser.state_dict()}  # fmt: skip
+    torch.save(kept, folder / ".checkpoint.new")
+    (folder / ".checkpoint.new").replace(folder / "checkpoint.pt")
+
+
+def _resumed(folder: Path, weights: Weights, optimiser: Any) -> int:
+    if not (folder / "checkpoint.pt").exists():
+        return 0
+    kept = torch.load(folder / "checkpoint.pt", weights_only=True)
+    with torch.no_grad():
+        for name, tensor in weights.items():
+            tensor.copy_(kept["weights"][name])
+    optimiser.load_state_dict(kept["optimiser"])
+    return int(kept["step"])
+
+
+def _log(file: Path, row: dict[str, float]) -> None:
+    fresh = not file.exists()
+    with file.open("a", encoding="utf-8", newline="") as opened:
+        writer = csv.DictWriter(opened, list(row), lineterminator="\n")
+        if fresh:
+            writer.writeheader()
+        writer.writerow({name: f"{value:.6g}" for name, value in row.items()})

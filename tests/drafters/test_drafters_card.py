@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from speclab.drafters import card, measure
+from speclab.drafters.recipe import Recipe
+from speclab.engines.base import Reading
+from speclab.errors import UserError
+from speclab.lab import Arm, Speculation
+from speclab.prompts.base import Prompt
+
+EAGLE3 = Speculation(method="eagle3", model="models/a-eagle3", num_speculative_tokens=3)
+ARM = Arm(lab="l", arm="a-eagle3", label="a", speculation=EAGLE3)
+PROMPTS = [Prompt("chat", "chat/0", "Hello?")]
+
+
+def accepted(before: Reading, after: Reading) -> measure.Accepted:
+    return measure.accepted(ARM, "fresh questions", PROMPTS, before, after, "measured (vLLM 0.32.0, a-cpu)")
+
+
+def test_acceptance_is_the_difference_of_two_readings() -> None:
+    before = Reading(at_s=0, drafts=100, accepted_by_position=(50.0, 20.0, 10.0))
+    after = Reading(at_s=9, drafts=300, accepted_by_position=(150.0, 70.0, 20.0))
+    found = accepted(before, after)
+    assert found.drafts == 200
+    assert found.by_position == (0.5, 0.25, 0.05)
+    assert found.length == pytest.approx(1.8)
+
+
+def test_a_fresh_servers_counters_begin_at_nothing() -> None:
+    found = accepted(Reading(at_s=0), Reading(at_s=9, drafts=4, accepted_by_position=(3.0, 1.0, 0.0)))
+    assert found.by_position == (0.75, 0.25, 0.0)
+
+
+def test_a_server_that_drafted_nothing_is_a_mistake_and_no_zero() -> None:
+    with pytest.raises(UserError, match="no draft was made on fresh questions"):
+        accepted(Reading(at_s=0, drafts=7, accepted_by_position=(1.0, 0.0, 0.0)), Reading(at_s=9, drafts=7))
+
+
+def test_a_card_says_hash_data_and_acceptance_as_they_were_measured(tmp_path: Path) -> None:
+    folder, notes = tmp_path / "a-eagle3", tmp_path / "a"
+    folder.mkdir()
+    notes.mkdir()
+    (folder / "model.safetensors").write_bytes(b"weights")
+    (notes / "corpus.csv").write_text("what,count\nanswer tokens,1234567\n", encoding="utf-8")
+    rows = [accepted(Reading(at_s=0), Reading(at_s=9, drafts=8, accepted_by_position=(4.0, 2.0, 1.0)))]
+    said = card.write(Recipe(name="a", target="models/t"), folder, notes, rows).read_text(encoding="utf-8")
+    assert hashlib.sha256(b"weights").hexdigest() in said
+    assert "| fresh questions | 1 | 1.875 | 0.500 0.250 0.125 |" in said
+    assert "| answer tokens | 1,234,567 |" in said
+    assert "Apache-2.0" in said
+    kept = pd.read_csv(notes / "acceptance-a-eagle3.csv").iloc[0]
+    assert (kept["set"], kept["drafts"], kept["length"], kept["position_2"]) == ("fresh questions", 8, 1.875, 0.125)
