@@ -13,7 +13,7 @@ pytest.importorskip("torch", reason="the extra drafters is not installed here")
 import torch
 from safetensors.torch import load_file
 
-from speclab.drafters import corpus, distill, head_training, making
+from speclab.drafters import corpus, distill, head_training, loss, making
 from speclab.drafters.batches import Batch, Rows
 from speclab.drafters.dialogue import Dialogue
 from speclab.drafters.generate import write
@@ -183,8 +183,8 @@ def test_a_head_learns_one_answer_by_heart(recipe: Recipe, work: Path) -> None:
     how = recipe.head.model_copy(update={"prompt_weight": 0.0, "greedy_share": 1.0})
     optimiser = torch.optim.AdamW([w.requires_grad_() for w in head.weights.values()], lr=3e-3)
     for _ in range(60):
-        loss, _ = head_training.unrolled_loss(head, teacher, batch, how, 3)
-        loss.backward()
+        value, _ = head_training.unrolled_loss(head, teacher, batch, how, 3)
+        value.backward()
         optimiser.step()
         optimiser.zero_grad()
     reached = head_training.chain(head, teacher, batch, 3)
@@ -193,7 +193,8 @@ def test_a_head_learns_one_answer_by_heart(recipe: Recipe, work: Path) -> None:
     assert reached[0, start : end - 2].tolist() == expected
 
 
-def test_the_loss_is_torchs_own_and_so_are_its_gradients() -> None:
+def test_the_loss_is_torchs_own_and_so_are_its_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loss, "PIECE", 11 * 300)  # 700 rows: two whole pieces and a part of one
     chance = torch.Generator().manual_seed(3)
     states = torch.randn(700, 6, generator=chance).requires_grad_()
     head = torch.randn(11, 6, generator=chance).requires_grad_()

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-PIECE = 512
-"""Rows whose logits exist at once: all of a batch's would be read from memory five times over."""
+PIECE = 2**22
+"""Logits that exist at once: all of a batch's would be read from memory five times over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,9 @@ class _CrossEntropy(torch.autograd.Function):
         total, chosen = torch.zeros(()), torch.empty(len(states), dtype=torch.int64)
         of_states, learns = torch.zeros_like(states), ctx.needs_input_grad[1]
         of_head = torch.zeros(head.shape if learns else 0, dtype=torch.float32)
-        for start in range(0, len(states), PIECE):
-            piece = slice(start, start + PIECE)
+        rows_at_once = max(1, PIECE // len(head))
+        for start in range(0, len(states), rows_at_once):
+            piece = slice(start, start + rows_at_once)
             logits = linear(states[piece], head).float()
             chosen[piece] = logits.argmax(-1)
             said = logits.log_softmax(-1)

@@ -139,7 +139,26 @@ async def _send_all(engine: Engine, prompts: Sequence[Prompt], sampling: Samplin
 
 
 def accepted(arm: Arm, name: str, prompts: Sequence[Prompt], before: Reading, after: Reading, source: str) -> Accepted:
-    """Return the difference of two readings."""
+    """Return what was accepted between two readings of a server's counters.
+
+    Parameters
+    ----------
+    arm : Arm
+        Served.
+    name : str
+        Of the set.
+    prompts : sequence of Prompt
+        Sent between the readings, and nothing else.
+    before, after : Reading
+        Counters run from the server's start; those of the first may not be there yet.
+    source : str
+        The badge of the engine.
+
+    Raises
+    ------
+    UserError
+        No draft was made.
+    """
     drafts = (after.drafts or 0) - (before.drafts or 0)
     if not drafts:
         raise UserError(f"no draft was made on {name}", "read the server's log")
