@@ -9,7 +9,7 @@ import pandas as pd
 
 from speclab import derived, prompts
 from speclab import lab as labs
-from speclab.coverage.held import COLUMNS, Truth, beside, place
+from speclab.coverage.held import Truth, beside, place
 from speclab.engines import simulated
 from speclab.engines.base import EngineIdentity
 from speclab.findings.table import findings
@@ -24,8 +24,11 @@ WORKLOAD: WorkloadName = "chat"
 K = 8
 
 
-def lab_of(seed: int, window_s: float = 6.0) -> Lab:
-    """Return Lab 9 with short answers and short cells, its prompts and texts drawn by another seed."""
+def lab_of(window_s: float = 6.0) -> Lab:
+    """Return Lab 9 with short answers and short cells.
+
+    How long each answer is belongs to the lab, as it does at temperature 0: it is the same in every one made.
+    """
     lab = labs.load("lab09")
     assert lab.simulated is not None
     target = lab.simulated.model_copy(update={"answers": {WORKLOAD: Answers(mean_tokens=60, cv=0.5)}})
@@ -34,7 +37,6 @@ def lab_of(seed: int, window_s: float = 6.0) -> Lab:
             "concurrencies": CONCURRENCIES,
             "workloads": (WORKLOAD,),
             "phases": Phases(length_s=window_s + 1.5, drop_first_s=1.0, drop_last_s=0.5),
-            "sampling": lab.sampling.model_copy(update={"seed": seed}),
             "simulated": target,
         }
     )
@@ -52,9 +54,9 @@ def arms_of(lab: Lab) -> tuple[Arm, Arm]:
 
 
 def lab_tables(seed: int) -> derived.Tables:
-    """Return the tables of one small lab."""
-    lab = lab_of(seed)
-    return derived.of([_cell(lab, arm, at) for arm in arms_of(lab) for at in CONCURRENCIES])
+    """Return the tables of one small lab; the seed shuffles its prompts and decides which drafts are accepted."""
+    lab = lab_of()
+    return derived.of([_cell(lab, arm, at, seed) for arm in arms_of(lab) for at in CONCURRENCIES])
 
 
 def intervals(of_labs: Sequence[derived.Tables]) -> pd.DataFrame:
@@ -66,29 +68,29 @@ def intervals(of_labs: Sequence[derived.Tables]) -> pd.DataFrame:
     together = _found(*(pd.concat(each, ignore_index=True) for each in zip(*as_repeats, strict=True)))
     places = zip(together["finding"], together["concurrency"], strict=True)
     truth = Truth(dict(zip(map(place, *zip(*places, strict=True)), together["value"], strict=True)))
-    made = [
-        beside(_found(tables.cells, tables.positions, tables.blocks), truth).assign(seed=index)
-        for index, tables in enumerate(of_labs)
-    ]
-    return pd.concat(made, ignore_index=True)[COLUMNS]
+    apart = [_apart(tables, str(index)) for index, tables in enumerate(of_labs)]
+    return beside(_found(*(pd.concat(each, ignore_index=True) for each in zip(*apart, strict=True))), truth)
 
 
-def _numbered(tables: derived.Tables, repeat: int) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    cells, positions, blocks = (each.assign(repeat=repeat) for each in (tables.cells, tables.positions, tables.blocks))
-    return cells, positions, blocks
+def _numbered(tables: derived.Tables, repeat: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    return tables.cells.assign(repeat=repeat), tables.blocks.assign(repeat=repeat)
 
 
-def _found(cells: pd.DataFrame, positions: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
+def _apart(tables: derived.Tables, source: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    return tables.cells.assign(source=source), tables.blocks.assign(source=source)
+
+
+def _found(cells: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
     # a lab this small may fail a check by chance; what is asked here is how often the interval holds the truth
     passed = cells.assign(failed_checks=None)
-    table = findings(passed, positions, {"baseline": 0, "ngram-k8": K}, blocks=blocks)
+    table = findings(passed, pd.DataFrame(), {"baseline": 0, "ngram-k8": K}, blocks=blocks)
     return table[table["arm"] == "ngram-k8"]
 
 
-def _cell(lab: Lab, arm: Arm, concurrency: int) -> Cell:
+def _cell(lab: Lab, arm: Arm, concurrency: int, seed: int) -> Cell:
     """Run one cell in virtual time and keep it in memory."""
-    opening = simulated.opening(lab, arm, WORKLOAD)
-    prompt_set = prompts.load(WORKLOAD, lab.sampling.seed)
+    opening = simulated.opening(lab, arm, WORKLOAD, seed_key=str(seed))
+    prompt_set = prompts.load(WORKLOAD, seed)
     made: list[tuple[CellLog, EngineIdentity]] = []
 
     async def run() -> None:

@@ -15,6 +15,7 @@ from scipy.signal import lfilter
 
 from speclab.findings.crossover import crossover
 from speclab.lab import BASELINE
+from speclab.metrics.summary import KEYS
 
 ARM = "speculates"
 SOURCE = "simulated (in closed form)"
@@ -78,17 +79,13 @@ class FastLab:
         for arm, cost in ((BASELINE, self.baseline_ms), (ARM, self.arm_ms)):
             for concurrency in self.concurrencies:
                 for repeat in range(self.repeats):
-                    place = {
-                        "arm": arm,
-                        "workload": "chat",
-                        "concurrency": concurrency,
-                        "repeat": repeat,
-                        "source": SOURCE,
-                    }
                     part = self._cell(rng, concurrency, cost[0] + cost[1] * concurrency, arm == ARM, blocks)
-                    cells.append(place | {"status": "ok", "failed_checks": None} | _metrics(part))
-                    parts.append(part.assign(**place))
-        return pd.DataFrame(cells), pd.concat(parts, ignore_index=True)
+                    place: tuple[str | int, ...] = (arm, "chat", concurrency, repeat, SOURCE)
+                    cells.append(dict(zip(KEYS, place, strict=True)) | _metrics(part))
+                    for key, value in zip(KEYS, place, strict=True):
+                        part[key] = value
+                    parts.append(part)
+        return pd.DataFrame(cells).assign(status="ok", failed_checks=None), pd.concat(parts, ignore_index=True)
 
     def _cell(self, rng: np.random.Generator, rows: int, step_ms: float, speculates: bool, blocks: int) -> pd.DataFrame:
         steps = int(2.5 * self.window_s * 1e3 / step_ms) + 1
@@ -101,7 +98,7 @@ class FastLab:
         place = (ends_s[inside] / self.window_s * blocks).astype(int)
 
         def summed(values: NDArray[np.float64]) -> NDArray[np.float64]:
-            return np.bincount(place, weights=values[inside], minlength=blocks)
+            return np.bincount(place, weights=values[inside], minlength=blocks).astype(np.float64)
 
         return pd.DataFrame(
             {

@@ -10,11 +10,12 @@ import pandas as pd
 from speclab.coverage.fast_lab import ARM, FastLab
 from speclab.findings.pairs import OK
 from speclab.findings.table import with_draws
+from speclab.lab import BASELINE
 from speclab.metrics.acceptance import wilson
 
 FINDINGS = ("speed_up", "break_even_length", "tokens_per_step", "crossover")
 
-COLUMNS = ["finding", "seed", "concurrency", "truth", "value", "low", "high", "status"]
+COLUMNS = ["finding", "source", "concurrency", "truth", "value", "low", "high", "status"]
 
 
 Truth = dict[tuple[str, float], float]
@@ -44,23 +45,22 @@ def intervals(lab: FastLab, seeds: Iterable[int], blocks: int) -> pd.DataFrame:
     lab : FastLab
         What is true.
     seeds : iterable of int
-        One lab each.
+        One lab each; a row's ``source`` is its seed.
     blocks : int
         Blocks that each window is resampled in.
     """
-    truth, made = truth_of(lab), []
-    for seed in seeds:
-        cells, parts = lab.tables(seed, blocks)
-        k_by_arm = {"baseline": 0, ARM: lab.k}
-        table, _ = with_draws(cells, pd.DataFrame(), k_by_arm, blocks=parts, resampled_in=blocks)
-        made.append(beside(table[table["arm"] == ARM], truth).assign(seed=seed))
-    return pd.concat(made, ignore_index=True)[COLUMNS]
+    labs = [tuple(each.assign(source=str(seed)) for each in lab.tables(seed, blocks)) for seed in seeds]
+    cells, parts = (pd.concat(each, ignore_index=True) for each in zip(*labs, strict=True))
+    # a source has its own baseline and its own repeats, so one table holds many labs
+    table, _ = with_draws(cells, pd.DataFrame(), {BASELINE: 0, ARM: lab.k}, blocks=parts, resampled_in=blocks)
+    return beside(table[table["arm"] == ARM], truth_of(lab))
 
 
 def beside(table: pd.DataFrame, truth: Truth) -> pd.DataFrame:
-    """Return the findings that have a true value, with it beside them."""
+    """Return the findings that have a true value with it beside them, `COLUMNS`."""
     rows = table[table["finding"].isin(FINDINGS)]
-    return rows.assign(truth=[truth[place(f, c)] for f, c in zip(rows["finding"], rows["concurrency"], strict=True)])
+    true = [truth[place(f, c)] for f, c in zip(rows["finding"], rows["concurrency"], strict=True)]
+    return rows.assign(truth=true)[COLUMNS].reset_index(drop=True)
 
 
 def held(rows: pd.DataFrame) -> pd.DataFrame:

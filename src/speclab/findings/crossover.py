@@ -64,9 +64,9 @@ def crossover(
     -------
     Crossing
         The first downward crossing. Not reached: the curve stays on one side of 1, and so do all but 2.5% of the
-        resampled ones. Not resolved: the data do not decide, because the interval spans `SPANS` of the range, or the curve
-        stays on one side but resampled ones do not, or it comes back above 1 after its fall, or an unusable point lies
-        in the gap that would be interpolated, or there is no point. A speed-up of exactly 1 is no gain.
+        resampled ones. Not resolved: the data do not decide, because the interval covers `SPANS` of the range, or the
+        curve stays on one side but resampled ones do not, or it comes back above 1 after its fall, or an unusable point
+        lies in the gap that would be interpolated, or there is no point. A speed-up of exactly 1 is no gain.
 
     Notes
     -----

@@ -206,7 +206,8 @@ def deviations(place: Resampled, apart: Sequence[Between], rng: np.random.Genera
     variance = place.blocks + of_repeats
     doubt = place.blocks**2 / freedom_of_blocks + of_repeats**2 / freedom_of_repeats
     freedom = np.where(variance > 0, variance**2 / np.where(doubt > 0, doubt, 1.0), freedom_of_blocks)
-    tails = np.sqrt(freedom / stats.chi2.ppf(place.luck, freedom))
+    kinds, kind = np.unique(np.nan_to_num(freedom, nan=1.0), return_inverse=True)
+    tails = np.sqrt(kinds / stats.chi2.ppf(place.luck, kinds))[:, kind]
     repeated = rng.standard_normal(place.shape.shape) * np.sqrt(of_repeats)
     found: NDArray[np.float64] = (place.shape * np.sqrt(place.blocks) + repeated) * tails
     return found
