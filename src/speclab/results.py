@@ -103,7 +103,9 @@ class Results:
         return float(row["value"])
 
     def crossing(self, arm: str, workload: str, *, bounds: bool = False) -> str:
-        """Return where an arm's speed-up falls to 1, in words that also fit when it does not; with its `bounds` too."""
+        """Return where an arm's speed-up falls to 1, in words that also fit where it does not, with `bounds` or not."""
+        if self.rows("crossover", arm=arm, workload=workload).empty:
+            return NOTHING
         row = self.row("crossover", arm=arm, workload=workload)
         if bounds or row["status"] == "not reached":
             return told.crossing(row.to_dict())
@@ -129,11 +131,18 @@ class Results:
         index: str = "arm",
         columns: str = "concurrency",
         form: str = "{:.2f}",
+        bounds: bool = False,
         **where: Any,
     ) -> pd.DataFrame:
-        """Return what `wide` does as text: a dash where there is no value, a ``!`` behind one that failed a check."""
+        """Return what `wide` does as text: a dash where there is no value, a ``!`` behind one that failed a check.
+
+        With `bounds`, each value has its interval in brackets.
+        """
         rows = self.rows(finding, **where)
-        text = [marked(value, status, form) for value, status in zip(rows["value"], rows["status"], strict=True)]
+        if bounds:
+            text = [bracketed(row, form) for row in rows.itertuples()]
+        else:
+            text = [marked(value, status, form) for value, status in zip(rows["value"], rows["status"], strict=True)]
         shape = self._shape(rows.assign(value=pd.Series(text, index=rows.index, dtype=object)), index, columns)
         return shape.fillna(NOTHING)
 
