@@ -15,6 +15,7 @@ from speclab.figures.panels import (
     failed_points,
     in_order,
     label_starts,
+    nothing_to_draw,
     pick,
     source_of,
     workload_panels,
@@ -90,6 +91,8 @@ def trade_off(findings: pd.DataFrame, named: tuple[str, ...], workload: str = "c
     points = system.merge(
         user[["arm", "concurrency", "value"]], on=["arm", "concurrency"], suffixes=("_system", "_user")
     )
+    if points.empty:
+        return nothing_to_draw()
     figure = Figure(figsize=(WIDE[0] * 0.78, 4.6), layout="constrained")
     axis = figure.subplots()
     for arm in in_order(points["arm"], ARMS):
