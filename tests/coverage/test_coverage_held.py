@@ -33,18 +33,18 @@ def test_the_truth_by_hand():
 
 
 def test_intervals_hold_the_truth_about_as_often_as_they_say():
-    share = shares(FastLab(), 80)
+    share = shares(FastLab(), 60)
     assert set(share.index) == set(FINDINGS)
     assert share.between(0.90, 0.98).all()
 
 
 def test_blocks_that_are_too_short_give_intervals_that_are_too_narrow():
-    assert shares(FastLab(), 40, blocks=20)["speed_up"] < 0.88
+    assert shares(FastLab(), 30, blocks=20)["speed_up"] < 0.88
 
 
 def test_drift_between_windows_is_seen_by_repeats_and_not_by_one_window():
-    assert shares(DRIFTING, 40)["crossover"] < 0.80
-    assert shares(replace(DRIFTING, repeats=3), 30)[["speed_up", "crossover"]].min() >= 0.90
+    assert shares(DRIFTING, 30)["crossover"] < 0.80
+    assert shares(replace(DRIFTING, repeats=3), 24)[["speed_up", "crossover"]].min() >= 0.90
 
 
 def test_how_often_by_hand():

@@ -59,7 +59,9 @@ def averaged(long: pd.DataFrame, spreads: Spreads) -> tuple[pd.DataFrame, dict[K
         low=np.nan,
         high=np.nan,
     )
-    repeats = {key: values.to_numpy(np.float64) for key, values in used.groupby(PLACES, sort=False)["value"]}
+    repeats: dict[Key, list[float]] = {}
+    for *place, value in zip(*(used[name].tolist() for name in [*PLACES, "value"]), strict=True):
+        repeats.setdefault(tuple(place), []).append(value)
     draws: dict[Key, Draws] = {}
     ends = []
     for key, value, base, good in zip(table.index, table["value"], table["base"], table["good"], strict=True):
@@ -68,7 +70,7 @@ def averaged(long: pd.DataFrame, spreads: Spreads) -> tuple[pd.DataFrame, dict[K
             draws[key] = made
             ends.append(bounds(made))
         else:
-            ends.append(_by_repeats(value, repeats[key]) if good else (np.nan, np.nan))
+            ends.append(_by_repeats(value, np.array(repeats[key])) if good else (np.nan, np.nan))
     table["low"], table["high"] = zip(*ends, strict=True) if ends else ((), ())
     return table.reset_index()[[*PLACES, "value", "low", "high", "n", "status"]], draws
 

@@ -22,6 +22,8 @@ How often the intervals of more and fewer blocks hold the truth is on the book's
 Key = tuple[Hashable, ...]
 """Finding, source, arm, workload, concurrency."""
 
+PLACE = ["source", "arm", "workload", "concurrency"]
+
 OF_A_CELL: dict[str, dict[str, int]] = {
     "system_throughput": {"tokens": 1, "seconds": -1},
     "user_throughput": {"answer_rates": 1, "answers": -1},
@@ -96,9 +98,9 @@ def spreads(blocks: pd.DataFrame, standing: pd.DataFrame, count: int = BLOCKS_TO
 def _resampled(blocks: pd.DataFrame, passed: pd.DataFrame, count: int) -> Iterator[tuple[list[Key], Resampled]]:
     """Yield what can be resampled together: findings of one arm at one place that rest on the same repeats."""
     of_cells = dict(_by_cell(blocks))
-    for place, here in passed.groupby(["source", "arm", "workload", "concurrency"], sort=False):
+    for place, together in _alike(passed).items():
         source, _, workload, concurrency = place
-        for repeats, names in _alike(here):
+        for repeats, names in together.items():
             cells = [of_cells.get((*place, repeat)) for repeat in repeats]
             bases = [of_cells.get((source, BASELINE, workload, concurrency, repeat)) for repeat in repeats]
             alone = [name for name in names if name in OF_A_CELL]
@@ -113,19 +115,22 @@ def _resampled(blocks: pd.DataFrame, passed: pd.DataFrame, count: int) -> Iterat
 
 
 def _by_cell(blocks: pd.DataFrame) -> Iterator[tuple[Key, NDArray[np.float64]]]:
-    keys = ["source", "arm", "workload", "concurrency", "repeat"]
+    keys = [*PLACE, "repeat"]
     blocks = blocks.assign(drafted_tokens=blocks["drafts"] + blocks["accepted"])
     for key, cell in blocks.sort_values([*keys, "block"], kind="stable").groupby(keys, sort=False):
         yield key, cell[_SUMS].to_numpy(np.float64)
 
 
-def _alike(here: pd.DataFrame) -> Iterator[tuple[list[int], list[str]]]:
-    """Yield the findings of one place together that rest on the same repeats."""
-    groups: dict[tuple[int, ...], list[str]] = {}
-    for finding, rows in here.groupby("finding", sort=False):
-        groups.setdefault(tuple(sorted(rows["repeat"])), []).append(str(finding))
-    for repeats, names in groups.items():
-        yield list(repeats), names
+def _alike(passed: pd.DataFrame) -> dict[Key, dict[tuple[int, ...], list[str]]]:
+    """Return, for each place, the findings that rest on the same repeats, by these."""
+    repeats: dict[tuple[Key, str], list[int]] = {}
+    columns = (passed[name].tolist() for name in [*PLACE, "finding", "repeat"])
+    for *at, finding, repeat in zip(*columns, strict=True):
+        repeats.setdefault((tuple(at), finding), []).append(repeat)
+    together: dict[Key, dict[tuple[int, ...], list[str]]] = {}
+    for (place, finding), of_finding in repeats.items():
+        together.setdefault(place, {}).setdefault(tuple(sorted(of_finding)), []).append(finding)
+    return together
 
 
 def _side_by_side(*sides: list[NDArray[np.float64] | None]) -> NDArray[np.float64] | None:
