@@ -36,6 +36,11 @@ def drafters() -> Path:
     return root() / "data" / "drafters"
 
 
+def coverage() -> Path:
+    """Return the folder of the coverage experiment's result."""
+    return root() / "data" / "coverage"
+
+
 def book() -> Path:
     """Return the folder of the book's pages, executed notebooks and figures."""
     return root() / "book"

@@ -4,6 +4,7 @@ from speclab.figures.acceptance import acceptance_by_position, acceptance_over_c
 from speclab.figures.baseline import occupancy, spare_compute
 from speclab.figures.calibration import cost_of_tokens, predicted_beside_measured, twin_speed_up
 from speclab.figures.cost import break_even, ngram_cost_and_return, step_anatomy
+from speclab.figures.coverage import coverage
 from speclab.figures.keep import keep
 from speclab.figures.levers import charged, frontier, gains
 from speclab.figures.passes import closed_forms, replay, roofline
@@ -18,6 +19,7 @@ __all__ = [
     "charged",
     "closed_forms",
     "cost_of_tokens",
+    "coverage",
     "frontier",
     "gains",
     "keep",
