@@ -10,7 +10,7 @@ import csv
 import io
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
@@ -22,7 +22,7 @@ from speclab.metrics import summary
 from speclab.record.cell import Cell
 
 DIGITS = "%.6g"
-KINDS = ("cells", "positions", "checks", "answers")
+KINDS = ("cells", "positions", "checks", "answers", "bursts")
 KEYS = {"arm", "workload", "concurrency", "repeat", "source"}
 """Columns of every row of every table."""
 
@@ -41,12 +41,15 @@ class Tables:
         One row a cell and check.
     answers : pd.DataFrame
         One row a cell and prompt: the steps that its answers took.
+    bursts : pd.DataFrame
+        One row a cell, prompt and shorter k: the steps that its answers would have taken.
     """
 
     cells: pd.DataFrame
     positions: pd.DataFrame
     checks: pd.DataFrame
     answers: pd.DataFrame
+    bursts: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
     def source(self) -> str:
@@ -62,6 +65,7 @@ def of(cells: Sequence[Cell]) -> Tables:
         positions=_stack([cell.positions for cell in made]),
         checks=_stack([cell.checks for cell in made]),
         answers=_stack([cell.answers for cell in made]),
+        bursts=_stack([cell.bursts for cell in made]),
     )
 
 

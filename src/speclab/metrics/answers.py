@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from speclab.metrics.window import CellWindow
 
@@ -20,7 +21,14 @@ def answers_by_prompt(cut: CellWindow) -> pd.DataFrame:
     table, decode = cut.requests, cut.all_events.decode
     steps = np.bincount(decode.row, minlength=len(table))
     tokens = np.bincount(decode.row, weights=decode.tokens, minlength=len(table)).astype(np.int64)
-    whole = ~table["warm_up"] & table["error"].isna() & table["output_tokens"].notna() & (steps > 0)
-    rows = table.assign(steps=steps, tokens=tokens).loc[whole, ["prompt_id", "steps", "tokens"]]
+    kept = whole_answers(cut) & (steps > 0)
+    rows = table.assign(steps=steps, tokens=tokens).loc[kept, ["prompt_id", "steps", "tokens"]]
     grouped = rows.groupby("prompt_id", as_index=False)
     return grouped.agg(answers=("steps", "size"), steps=("steps", "sum"), tokens=("tokens", "sum"))[list(COLUMNS)]
+
+
+def whole_answers(cut: CellWindow) -> NDArray[np.bool_]:
+    """Return which requests are measured answers that ended without error, shape (requests,)."""
+    table = cut.requests
+    whole = ~table["warm_up"] & table["error"].isna() & table["output_tokens"].notna()
+    return whole.to_numpy(dtype=np.bool_)

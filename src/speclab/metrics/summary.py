@@ -11,6 +11,7 @@ import pandas as pd
 from speclab.metrics import acceptance, latency, steps, throughput
 from speclab.metrics.answers import answers_by_prompt
 from speclab.metrics.checks import Check, Verdict, counter_residual, verdicts
+from speclab.metrics.replay import bursts_by_prompt
 from speclab.metrics.window import CellWindow, cut
 from speclab.record.cell import Cell
 
@@ -64,12 +65,16 @@ class Summary:
         A row each: check, verdict, value, limit, reason, behind the cell's keys; no rows if it failed.
     answers : pd.DataFrame
         A row for each prompt: the cell's keys, then `speclab.metrics.answers.COLUMNS`; no rows if it failed.
+    bursts : pd.DataFrame
+        A row for each prompt and shorter k: the cell's keys, then `speclab.metrics.replay.COLUMNS`; no rows if it
+        failed or does not draft.
     """
 
     row: dict[str, Value]
     positions: pd.DataFrame
     checks: pd.DataFrame
     answers: pd.DataFrame
+    bursts: pd.DataFrame
 
 
 def of(cell: Cell) -> Summary:
@@ -94,10 +99,8 @@ def of(cell: Cell) -> Summary:
     }
     columns = ["check", "verdict", "value", "limit", "reason"]
     checks = pd.DataFrame([[getattr(check, column) for column in columns] for check in made], columns=columns)
-    positions, answers = acceptance.acceptance_by_position(view), answers_by_prompt(view)
-    if failed:
-        positions, answers = positions.iloc[:0], answers.iloc[:0]
-    return Summary(row, _keyed(positions, cell), _keyed(checks, cell), _keyed(answers, cell))
+    made_of = (acceptance.acceptance_by_position(view), checks, answers_by_prompt(view), bursts_by_prompt(view))
+    return Summary(row, *(_keyed(table.iloc[:0] if failed else table, cell) for table in made_of))
 
 
 def _keys(cell: Cell) -> dict[str, Value]:
