@@ -1,4 +1,4 @@
-"""The tables between records and findings: one row a cell, a draft position, a check, a prompt.
+"""The tables between records and findings: a row for each cell, draft position, check, prompt and block of the window.
 
 Raw simulated events are made again in seconds and are not committed; these tables are. Figures are kept to six
 significant digits, so that the last bit of a sum does not show as a change.
@@ -22,7 +22,7 @@ from speclab.metrics import summary
 from speclab.record.cell import Cell
 
 DIGITS = "%.6g"
-KINDS = ("cells", "positions", "checks", "answers", "bursts")
+KINDS = ("cells", "positions", "checks", "answers", "blocks", "bursts")
 KEYS = {"arm", "workload", "concurrency", "repeat", "source"}
 """Columns of every row of every table."""
 
@@ -41,6 +41,8 @@ class Tables:
         One row a cell and check.
     answers : pd.DataFrame
         One row a cell and prompt: the steps that its answers took.
+    blocks : pd.DataFrame
+        One row a cell and block of its window: the sums that intervals are resampled from.
     bursts : pd.DataFrame
         One row a cell, prompt and shorter k: the steps that its answers would have taken.
     """
@@ -49,6 +51,7 @@ class Tables:
     positions: pd.DataFrame
     checks: pd.DataFrame
     answers: pd.DataFrame
+    blocks: pd.DataFrame
     bursts: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
@@ -65,6 +68,7 @@ def of(cells: Sequence[Cell]) -> Tables:
         positions=_stack([cell.positions for cell in made]),
         checks=_stack([cell.checks for cell in made]),
         answers=_stack([cell.answers for cell in made]),
+        blocks=_stack([cell.blocks for cell in made]),
         bursts=_stack([cell.bursts for cell in made]),
     )
 

@@ -13,6 +13,8 @@ from speclab import derived, paths
 from speclab import lab as labs
 from speclab.errors import UserError
 from speclab.findings import table
+from speclab.findings.intervals import Draws
+from speclab.findings.spreads import Key
 from speclab.lab import Lab
 from speclab.record import models as weights
 from speclab.record import store
@@ -46,8 +48,21 @@ class Results:
     @cached_property
     def findings(self) -> pd.DataFrame:
         """All findings, a row each; columns as in `speclab.findings.table.COLUMNS`."""
-        k_by_arm = {name: self.lab.arm(name).k for name in self.lab.arms}
-        return table.findings(self.tables.cells, self.tables.positions, k_by_arm, self.tables.answers)
+        return self._found[0]
+
+    @cached_property
+    def _found(self) -> tuple[pd.DataFrame, dict[Key, Draws]]:
+        k_by_arm, tables = {name: self.lab.arm(name).k for name in self.lab.arms}, self.tables
+        return table.with_draws(tables.cells, tables.positions, k_by_arm, tables.answers, tables.blocks)
+
+    def draws(self, finding: str, *, arm: str, workload: str, concurrency: float) -> Draws | None:
+        """Return resampled values of a finding at one place, shape (draws,), in its own unit; None if it has none.
+
+        Two arms at the same place were resampled together: the quotient of their draws is the draw of their quotient.
+        """
+        found = self._found[1]
+        keys = [(finding, source, arm, workload, concurrency) for source in self.tables.cells["source"].unique()]
+        return next((found[key] for key in keys if key in found), None)
 
     def rows(self, finding: str | list[str], **where: Any) -> pd.DataFrame:
         """Return the rows of a finding (or more) that match `where`, column by column: a value, or a list of them."""

@@ -30,7 +30,7 @@ def pooled(positions: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     if positions.empty:
         return pd.DataFrame(columns=[*CELL, "status", "position"])
     keys = [*CELL, "repeat"]
-    standing = cells[keys].assign(status=state(cells))
+    standing = cells[keys].assign(status=state(cells, "acceptance_by_position"))
     rows = positions[[*keys, "position", "drafts", "accepted"]].merge(standing, on=keys, validate="many_to_one")
     any_ok = rows["status"].eq(OK).groupby([rows[key] for key in CELL]).transform("any")
     rows = rows[~any_ok | rows["status"].eq(OK)]

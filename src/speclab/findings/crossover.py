@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from speclab.findings.intervals import bounds
 from speclab.findings.pairs import NOT_REACHED, NOT_RESOLVED, OK
+
+STRAYS = 0.025
+"""Share of resampled curves that may cross inside the range where it is said that the curve does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +24,8 @@ class Crossing:
     value : float or None
         Requests in flight, interpolated; None unless `status` is ok.
     low, high : float or None
-        Measured concurrencies between which the crossing lies. Not reached: above 1 up to `low`, or below 1 from
-        `high` on.
+        The 95% interval where the curve was resampled. None: it reaches beyond the measured range on that side (or
+        nothing was resampled). Not reached: above 1 up to `low`, or below 1 from `high` on.
     status : str
         ``ok``, ``not reached`` or ``not resolved``.
     n : int
@@ -35,7 +39,12 @@ class Crossing:
     n: int
 
 
-def crossover(concurrency: ArrayLike, speed_up: ArrayLike, unusable: Sequence[float] = ()) -> Crossing:
+def crossover(
+    concurrency: ArrayLike,
+    speed_up: ArrayLike,
+    unusable: Sequence[float] = (),
+    draws: ArrayLike | None = None,
+) -> Crossing:
     """Return where a speed-up falls to 1, linear in the logarithm of the concurrency.
 
     Parameters
@@ -44,12 +53,21 @@ def crossover(concurrency: ArrayLike, speed_up: ArrayLike, unusable: Sequence[fl
         The curve. Points without a value are left out.
     unusable : sequence of float
         Concurrencies that were measured but may not be used (a failed cell, a failed check).
+    draws : array_like, shape (draws, points), optional
+        Resampled curves; NaN in a point that could not be resampled, which then leaves no interval.
 
     Returns
     -------
     Crossing
-        The first downward crossing. Not resolved: the curve comes back above 1 after it, or an unusable point lies in
-        the gap that would be interpolated, or the curve has no point. A speed-up of exactly 1 is no gain.
+        The first downward crossing. Not reached: the curve stays on one side of 1, and so do all but 2.5% of the
+        resampled ones. Not resolved: the data do not decide, because the interval spans the whole range, or the curve
+        stays on one side but resampled ones do not, or it comes back above 1 after its fall, or an unusable point lies
+        in the gap that would be interpolated, or there is no point. A speed-up of exactly 1 is no gain.
+
+    Notes
+    -----
+    The interval holds what resampling shows. That the true curve may bend between two measured points is not in it:
+    points closer together are the only remedy.
     """
     at, ratio = np.asarray(concurrency, dtype=np.float64), np.asarray(speed_up, dtype=np.float64)
     valid = np.isfinite(ratio)
@@ -57,20 +75,43 @@ def crossover(concurrency: ArrayLike, speed_up: ArrayLike, unusable: Sequence[fl
     at, ratio = at[valid][order], ratio[valid][order]
     if not len(at):
         return Crossing(None, None, None, NOT_RESOLVED, 0)
-    above = ratio > 1
-    falls = np.flatnonzero(above[:-1] & ~above[1:])
-    if not len(falls):
-        low, high = (float(at[-1]), None) if above[-1] else (None, float(at[0]))
-        beyond = [skipped for skipped in unusable if (skipped > at[-1] if above[-1] else skipped < at[0])]
+    found = float(_first_falls(at, ratio[None, :])[0])
+    curves = None if draws is None else np.asarray(draws, dtype=np.float64)[:, valid][:, order]
+    resampled = curves is not None and not np.isnan(curves).any()
+    crossings = _first_falls(at, curves) if curves is not None and resampled else np.array([found])
+    low, high = (value if np.isfinite(value) else None for value in bounds(crossings))
+    if np.isinf(found):
+        if float(np.mean(crossings == found)) < 1 - STRAYS:
+            return Crossing(None, low, high, NOT_RESOLVED, len(at))
+        low, high = (float(at[-1]), None) if found > 0 else (None, float(at[0]))
+        beyond = any(each > at[-1] if found > 0 else each < at[0] for each in unusable)
         return Crossing(None, low, high, NOT_RESOLVED if beyond else NOT_REACHED, len(at))
-    first = int(falls[0])
-    low_at = float(at[first])
-    if above[first + 1 :].any():
-        last_at = None if above[-1] else float(at[int(falls[-1]) + 1])
-        return Crossing(None, low_at, last_at, NOT_RESOLVED, len(at))
-    high_at = float(at[first + 1])
-    if any(low_at < skipped < high_at for skipped in unusable):
-        return Crossing(None, low_at, high_at, NOT_RESOLVED, len(at))
-    share = (ratio[first] - 1) / (ratio[first] - ratio[first + 1])
-    value = float(np.exp(np.log(low_at) + share * np.log(high_at / low_at)))
-    return Crossing(value, low_at, high_at, OK, len(at))
+    above = ratio > 1
+    first = int(np.flatnonzero(above[:-1] & ~above[1:])[0])
+    in_gap = any(at[first] < each < at[first + 1] for each in unusable)
+    returns = bool(above[first + 1 :].any())
+    if not resampled:
+        low = high = None
+    if returns:
+        high = None
+    decided = not in_gap and not returns and not (resampled and low is None and high is None)
+    return Crossing(found if decided else None, low, high, OK if decided else NOT_RESOLVED, len(at))
+
+
+def _first_falls(at: NDArray[np.float64], ratio: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return where each curve, shape (curves, points), first falls to 1: -inf if it starts below, inf if it never does.
+
+    A curve that starts below 1 and rises above it later has its first fall after that.
+    """
+    above = ratio > 1
+    falls = above[:, :-1] & ~above[:, 1:]
+    first = np.argmax(falls, axis=1) if falls.shape[1] else np.zeros(len(ratio), dtype=np.int64)
+    rows = np.arange(len(ratio))
+    after = np.minimum(first + 1, ratio.shape[1] - 1)
+    left, right = ratio[rows, first], ratio[rows, after]
+    drop = np.where(left > right, left - right, 1.0)
+    share = (left - 1) / drop
+    value = np.exp(np.log(at[first]) + share * np.log(at[after] / at[first]))
+    never = np.where(above[:, -1], np.inf, -np.inf)
+    result: NDArray[np.float64] = np.where(falls.any(axis=1), value, never)
+    return result

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from speclab.errors import UserError
+from speclab.findings.rests_on import checks_of
 from speclab.lab import BASELINE
 
 PLACE = ["source", "workload", "concurrency"]
@@ -15,11 +16,19 @@ PAIRED_METRICS = ["system_throughput", "user_throughput", "step_time", "time_per
 OK, FAILED_CHECK, NOT_RESOLVED, NOT_REACHED = "ok", "failed check", "not resolved", "not reached"
 
 
-def state(cells: pd.DataFrame) -> pd.Series[str]:
-    """Return each cell's standing: ``ok``, or ``failed check`` where the cell failed or did not pass its checks."""
-    failed_checks = cells["failed_checks"]
-    bad = (cells["status"] == "failed") | (failed_checks.notna() & (failed_checks != ""))
+def state(cells: pd.DataFrame, finding: str | None = None) -> pd.Series[str]:
+    """Return each cell's standing: ``ok``, or ``failed check`` where it failed, or did not pass its checks.
+
+    With the name of a `finding`, only the checks that it rests on count (`speclab.findings.rests_on`).
+    """
+    checks = checks_of(finding)
+    failed = cells["failed_checks"].map(lambda names: _split(names) if checks is None else _split(names) & checks)
+    bad = (cells["status"] == "failed") | failed.map(bool).astype(bool)
     return bad.map({True: FAILED_CHECK, False: OK})
+
+
+def _split(names: object) -> frozenset[str]:
+    return frozenset(filter(None, names.split("; "))) if isinstance(names, str) else frozenset()
 
 
 def with_baseline(cells: pd.DataFrame) -> pd.DataFrame:

@@ -11,12 +11,15 @@ import pandas as pd
 
 from speclab.errors import UserError
 from speclab.findings import acceptance
+from speclab.findings.averages import WEIGHTS, averaged
 from speclab.findings.break_even import break_even_length
 from speclab.findings.crossover import crossover
 from speclab.findings.drafting import drafting_time, drafting_time_per_position
-from speclab.findings.pairs import FAILED_CHECK, NOT_RESOLVED, OK, with_baseline
+from speclab.findings.intervals import Draws
+from speclab.findings.pairs import OK, state, with_baseline
 from speclab.findings.readings import implied_break_even_length, implied_step_time
 from speclab.findings.speed_up import speed_up, speed_up_mean_of_requests
+from speclab.findings.spreads import Key, spreads
 from speclab.findings.trend import acceptance_trend
 from speclab.lab import BASELINE
 
@@ -89,8 +92,20 @@ def findings(
     positions: pd.DataFrame,
     k_by_arm: Mapping[str, int],
     answers: pd.DataFrame | None = None,
+    blocks: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """Return all findings of a lab.
+    """Return all findings of a lab; arguments and errors are those of `with_draws`, whose table this is."""
+    return with_draws(cells, positions, k_by_arm, answers, blocks)[0]
+
+
+def with_draws(
+    cells: pd.DataFrame,
+    positions: pd.DataFrame,
+    k_by_arm: Mapping[str, int],
+    answers: pd.DataFrame | None = None,
+    blocks: pd.DataFrame | None = None,
+) -> tuple[pd.DataFrame, dict[Key, Draws]]:
+    """Return all findings of a lab, and the resampled values behind their intervals.
 
     Parameters
     ----------
@@ -102,17 +117,20 @@ def findings(
         Draft tokens that each arm asks for at a step; 0 for the baseline.
     answers : pd.DataFrame, optional
         Rows of `speclab.metrics.summary.Summary`; without them there is no acceptance trend.
+    blocks : pd.DataFrame, optional
+        Rows of `speclab.metrics.summary.Summary`; without them only repeats give intervals, and a crossover has none.
 
     Returns
     -------
-    pd.DataFrame
-        `COLUMNS`. Numbers are floats, NaN where there is none (`to_json` writes null). A cell's repeats are averaged:
-        `n` is how many, `low` and `high` are their range (two or more). For acceptance `n` is the number of drafts
-        and the bounds are a 95% interval, for its trend the number of prompts; for the crossover `n` is the number of
-        concurrencies and the bounds are the measured ones beside it. Status: ``ok``; ``failed check``: no
-        repeat passed its checks (the value is shown
-        where there is one); ``not resolved``: nothing to compute it from (no baseline beside it, a counter not
-        offered).
+    table : pd.DataFrame
+        `COLUMNS`. Numbers are floats, NaN where there is none (`to_json` writes null). `low` and `high` are a 95%
+        interval. `n` is the number of repeats it rests on; of drafts for acceptance, of prompts for its trend, of
+        concurrencies for the crossover, whose bound is null where it lies beyond the measured range. Status: ``ok``;
+        ``failed check``: no repeat passed the checks that this finding rests on (the value is shown where there is
+        one, without an interval); ``not reached``; ``not resolved``: the data do not decide, or there is nothing to
+        compute it from (no baseline beside it, a counter not offered).
+    draws : dict
+        As `speclab.findings.averages.averaged` returns them.
 
     Raises
     ------
@@ -122,14 +140,14 @@ def findings(
     unknown = sorted(set(cells["arm"]) - set(k_by_arm))
     if unknown:
         raise UserError(f"results of unknown arms: {', '.join(unknown)}", "add them to the lab, or move them away")
-    pairs = with_baseline(cells)
-    of_cells = _averaged(_long(pairs, k_by_arm))
+    long = _long(with_baseline(cells), k_by_arm)
+    of_cells, draws = averaged(long, spreads(pd.DataFrame() if blocks is None else blocks, long.dropna(subset="value")))
     pooled = acceptance.pooled(positions, cells)
     lengths = acceptance.lengths(pooled)
     table = pd.concat(
         [
             _with_length_intervals(of_cells, lengths),
-            _crossovers(of_cells[of_cells["finding"] == "speed_up"]),
+            _crossovers(of_cells[of_cells["finding"] == "speed_up"], draws),
             acceptance.acceptance_drift(lengths).assign(finding="acceptance_drift"),
             _trends(answers, cells, k_by_arm),
             *_by_position(pooled),
@@ -139,7 +157,7 @@ def findings(
     table["unit"] = table["finding"].map(UNITS)
     table[NUMBERS] = table[NUMBERS].astype(float)
     order = table["finding"].map({finding: index for index, finding in enumerate(UNITS)})
-    return table.iloc[np.argsort(order.to_numpy(), kind="stable")].reset_index(drop=True)
+    return table.iloc[np.argsort(order.to_numpy(), kind="stable")].reset_index(drop=True), draws
 
 
 def to_json(table: pd.DataFrame) -> str:
@@ -158,55 +176,34 @@ def _plain(column: str, value: object) -> str | float | int | None:
 
 
 def _long(pairs: pd.DataFrame, k_by_arm: Mapping[str, int]) -> pd.DataFrame:
-    """Return a row for each cell and finding: the cell's keys, ``finding``, ``value``, ``state``."""
+    """Return a row for each cell and finding, as `speclab.findings.averages.averaged` takes them."""
     k = pairs["arm"].map(dict(k_by_arm))
     drafts, compares = k > 0, pairs["arm"] != BASELINE
     everywhere = pd.Series(True, index=pairs.index)
     parts = []
 
-    def add(finding: str, value: pd.Series, rows: pd.Series, standing: str) -> None:
-        part = pairs.loc[rows, acceptance.CELL].assign(
-            finding=finding, value=pd.to_numeric(value)[rows].astype(float), state=pairs.loc[rows, standing]
+    def add(finding: str, value: pd.Series, rows: pd.Series, standing: pd.Series, base: pd.Series | float) -> None:
+        weight = pd.to_numeric(pairs[WEIGHTS[finding]]) if finding in WEIGHTS else 1.0
+        part = pairs[[*acceptance.CELL, "repeat"]].assign(
+            finding=finding, value=pd.to_numeric(value).astype(float), weight=weight, base=base, state=standing
         )
-        parts.append(part)
+        parts.append(part[rows])
 
     for finding in UNITS:
         if finding in PAIRED:
-            add(finding, PAIRED[finding](pairs), compares, "pair_state")
+            base = pairs["step_time_baseline"] if finding == "drafting_time" else np.nan
+            add(finding, PAIRED[finding](pairs), compares, pairs["pair_state"], base)
         elif finding == "drafting_time_per_position":
-            add(finding, drafting_time_per_position(pairs, k_by_arm), drafts, "pair_state")
+            base = pairs["step_time_baseline"] / k.where(drafts)
+            add(finding, drafting_time_per_position(pairs, k_by_arm), drafts, pairs["pair_state"], base)
         elif finding == "implied_step_time":
-            add(finding, implied_step_time(pairs), drafts, "state")
+            add(finding, implied_step_time(pairs), drafts, state(pairs, finding), np.nan)
         elif finding in pairs.columns:
-            add(finding, pairs[finding], drafts if finding in OF_DRAFTS else everywhere, "state")
+            rows = drafts if finding in OF_DRAFTS else everywhere
+            add(finding, pairs[finding], rows, state(pairs, finding), np.nan)
     table = pd.concat(parts, ignore_index=True)
     table["value"] = table["value"].where(np.isfinite(table["value"]))
     return table
-
-
-def _averaged(long: pd.DataFrame) -> pd.DataFrame:
-    """Return the repeats of each cell and finding averaged; repeats that passed count alone where there is one."""
-    passed = long["state"] == OK
-    split = long.assign(good=long["value"].where(passed), bad=long["value"].where(~passed), failed=~passed)
-    grouped = split.groupby(["finding", *acceptance.CELL], sort=False, as_index=False)
-    table = grouped.agg(
-        good=("good", "mean"),
-        low=("good", "min"),
-        high=("good", "max"),
-        n_good=("good", "count"),
-        bad=("bad", "mean"),
-        n_bad=("bad", "count"),
-        failed=("failed", "any"),
-    )
-    resolved, several = table["n_good"] > 0, table["n_good"] > 1
-    otherwise = table["failed"].map({True: FAILED_CHECK, False: NOT_RESOLVED})
-    return table.assign(
-        value=table["good"].where(resolved, table["bad"]),
-        low=table["low"].where(several),
-        high=table["high"].where(several),
-        n=table["n_good"].where(resolved, table["n_bad"]),
-        status=otherwise.where(~resolved, OK),
-    ).drop(columns=["good", "bad", "n_good", "n_bad", "failed"])
 
 
 def _with_length_intervals(of_cells: pd.DataFrame, lengths: pd.DataFrame) -> pd.DataFrame:
@@ -221,12 +218,14 @@ def _with_length_intervals(of_cells: pd.DataFrame, lengths: pd.DataFrame) -> pd.
     return table.reset_index()
 
 
-def _crossovers(speed_ups: pd.DataFrame) -> pd.DataFrame:
+def _crossovers(speed_ups: pd.DataFrame, draws: Mapping[Key, Draws]) -> pd.DataFrame:
     rows = []
     for (source, arm, workload), curve in speed_ups.groupby(["source", "arm", "workload"], sort=False):
-        usable = curve["status"] == OK
-        at = curve["concurrency"]
-        crossing = crossover(at[usable], curve.loc[usable, "value"], at[~usable].tolist())
+        usable = curve[curve["status"] == OK]
+        keys: list[Key] = [("speed_up", source, arm, workload, at) for at in usable["concurrency"]]
+        curves = np.stack([draws[key] for key in keys], axis=1) if keys and set(keys) <= set(draws) else None
+        unusable = curve.loc[curve["status"] != OK, "concurrency"].tolist()
+        crossing = crossover(usable["concurrency"], usable["value"], unusable, curves)
         rows.append({"finding": "crossover", "source": source, "arm": arm, "workload": workload, **asdict(crossing)})
     return pd.DataFrame(rows)
 

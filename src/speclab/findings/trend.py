@@ -42,7 +42,7 @@ def acceptance_trend(answers: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame
     if answers.empty:
         return pd.DataFrame(columns=COLUMNS)
     keys = [*PLACE, "concurrency", "repeat"]
-    rows = answers.merge(cells[keys].assign(state=state(cells)), on=keys, validate="many_to_one")
+    rows = answers.merge(cells[keys].assign(state=state(cells, "acceptance_trend")), on=keys, validate="many_to_one")
     found = []
     for place, of_place in rows.groupby(PLACE, sort=False):
         usable = of_place[of_place["state"] == OK]

@@ -10,6 +10,7 @@ import pandas as pd
 
 from speclab.metrics import acceptance, latency, steps, throughput
 from speclab.metrics.answers import answers_by_prompt
+from speclab.metrics.blocks import blocks
 from speclab.metrics.checks import Check, Verdict, counter_residual, verdicts
 from speclab.metrics.replay import bursts_by_prompt
 from speclab.metrics.window import CellWindow, cut
@@ -65,6 +66,9 @@ class Summary:
         A row each: check, verdict, value, limit, reason, behind the cell's keys; no rows if it failed.
     answers : pd.DataFrame
         A row for each prompt: the cell's keys, then `speclab.metrics.answers.COLUMNS`; no rows if it failed.
+    blocks : pd.DataFrame
+        A row for each block of the window: the cell's keys, then `speclab.metrics.blocks.COLUMNS`; no rows if it
+        failed.
     bursts : pd.DataFrame
         A row for each prompt and shorter k: the cell's keys, then `speclab.metrics.replay.COLUMNS`; no rows if it
         failed or does not draft.
@@ -74,6 +78,7 @@ class Summary:
     positions: pd.DataFrame
     checks: pd.DataFrame
     answers: pd.DataFrame
+    blocks: pd.DataFrame
     bursts: pd.DataFrame
 
 
@@ -99,7 +104,8 @@ def of(cell: Cell) -> Summary:
     }
     columns = ["check", "verdict", "value", "limit", "reason"]
     checks = pd.DataFrame([[getattr(check, column) for column in columns] for check in made], columns=columns)
-    made_of = (acceptance.acceptance_by_position(view), checks, answers_by_prompt(view), bursts_by_prompt(view))
+    made_of = (acceptance.acceptance_by_position(view), checks, answers_by_prompt(view), blocks(view))
+    made_of += (bursts_by_prompt(view),)
     return Summary(row, *(_keyed(table.iloc[:0] if failed else table, cell) for table in made_of))
 
 

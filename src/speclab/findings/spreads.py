@@ -1,0 +1,146 @@
+"""Resampled values of every finding that is a ratio of sums over time, place by place."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from speclab.findings.intervals import Draws, deviations, generator, joined
+from speclab.findings.pairs import OK
+from speclab.lab import BASELINE
+
+BLOCKS_TO_RESAMPLE = 5
+"""Blocks that a window is resampled in: few and long, since a short block is too like its neighbour.
+
+How often the intervals of more and fewer blocks hold the truth is on the book's page "Coverage".
+"""
+
+Key = tuple[Hashable, ...]
+"""Finding, source, arm, workload, concurrency."""
+
+OF_A_CELL: dict[str, tuple[str, str]] = {
+    "system_throughput": ("tokens", "seconds"),
+    "user_throughput": ("answer_rates", "answers"),
+    "time_per_output_token": ("answer_ms", "answer_tokens"),
+    "step_time": ("gap_ms", "steps"),
+    "tokens_per_step": ("decode_tokens", "steps"),
+    "ms_per_accepted_token": ("gap_ms", "decode_tokens"),
+    "draft_coverage": ("drafts", "steps"),
+}
+"""Findings of one cell as a ratio of two sums over its blocks."""
+
+AGAINST_THE_BASELINE = {
+    "speed_up": "system_throughput",
+    "speed_up_mean_of_requests": "user_throughput",
+    "break_even_length": "step_time",
+}
+"""Findings that are a ratio of an arm's figure to its baseline's, and the figure."""
+
+SIDES = ("step_time of the arm", "step_time of the baseline")
+"""The two sides of a difference of step times, resampled as a pair; no findings of their own."""
+
+_SUMS = sorted({column for pair in OF_A_CELL.values() for column in pair})
+
+
+@dataclass(frozen=True)
+class Spreads:
+    """How far each finding scatters: deviations of its logarithm, resampled.
+
+    Attributes
+    ----------
+    by_key : mapping
+        Deviations, shape (draws,), by (finding, source, arm, workload, concurrency). Arms at one place are resampled
+        with the same blocks, so that draws of two arms at one place may be divided by each other.
+    """
+
+    by_key: Mapping[Key, Draws] = field(default_factory=dict)
+
+
+def spreads(blocks: pd.DataFrame, standing: pd.DataFrame, count: int = BLOCKS_TO_RESAMPLE) -> Spreads:
+    """Return the spread of every finding that can be resampled.
+
+    Parameters
+    ----------
+    blocks : pd.DataFrame
+        Rows of `speclab.metrics.summary.Summary`; may be empty.
+    standing : pd.DataFrame
+        ``source, arm, workload, concurrency, repeat, finding, state``: which repeats of which finding passed the checks
+        that it rests on. Only those are resampled.
+    count : int
+        Blocks of each window.
+    """
+    if blocks.empty:
+        return Spreads()
+    found: dict[Key, Draws] = {}
+    passed = standing[standing["state"] == OK]
+    of_cells = dict(_by_cell(blocks))
+    places = ["source", "arm", "workload", "concurrency"]
+    for (source, arm, workload, concurrency), here in passed.groupby(places, sort=False):
+        for repeats, names in _alike(here):
+            place = (source, workload, concurrency)
+            cells = [of_cells.get((source, arm, workload, concurrency, repeat)) for repeat in repeats]
+            bases = [of_cells.get((source, BASELINE, workload, concurrency, repeat)) for repeat in repeats]
+            paired = [name for name in names if name in AGAINST_THE_BASELINE]
+            alone = [name for name in names if name in OF_A_CELL]
+            if "drafting_time" in names:
+                paired += SIDES
+            for wanted, sides in ((alone, (cells,)), (paired, (cells, bases))):
+                sums = _side_by_side(*sides) if wanted else None
+                if sums is not None:
+                    made = deviations(joined(sums, count), _powers(wanted), generator(*place))
+                    found |= {
+                        (name, source, arm, workload, concurrency): made[:, index]
+                        for index, name in enumerate(wanted)
+                        if not np.isnan(made[:, index]).any()
+                    }
+    return Spreads(found)
+
+
+def _by_cell(blocks: pd.DataFrame) -> Iterator[tuple[Key, NDArray[np.float64]]]:
+    keys = ["source", "arm", "workload", "concurrency", "repeat"]
+    for key, cell in blocks.sort_values([*keys, "block"], kind="stable").groupby(keys, sort=False):
+        yield key, cell[_SUMS].to_numpy(np.float64)
+
+
+def _alike(here: pd.DataFrame) -> Iterator[tuple[list[int], list[str]]]:
+    """Yield the findings of one place together that rest on the same repeats."""
+    groups: dict[tuple[int, ...], list[str]] = {}
+    for finding, rows in here.groupby("finding", sort=False):
+        groups.setdefault(tuple(sorted(rows["repeat"])), []).append(str(finding))
+    for repeats, names in groups.items():
+        yield list(repeats), names
+
+
+def _side_by_side(*sides: list[NDArray[np.float64] | None]) -> NDArray[np.float64] | None:
+    """Return the blocks of paired cells, shape (repeats, blocks, columns of both); None where one is missing."""
+    rows = []
+    for cells in zip(*sides, strict=True):
+        whole = [cell for cell in cells if cell is not None]
+        if len(whole) < len(cells) or len({len(cell) for cell in whole}) > 1:
+            return None
+        rows.append(np.concatenate(whole, axis=1))
+    return np.stack(rows) if len({len(row) for row in rows}) == 1 else None
+
+
+def _powers(findings: list[str]) -> NDArray[np.float64]:
+    """Return each finding as powers of the sums, shape (columns, findings); a baseline's columns follow an arm's."""
+    is_paired = any(name not in OF_A_CELL for name in findings)
+    powers = np.zeros((len(_SUMS) * (2 if is_paired else 1), len(findings)))
+
+    def put(figure: str, index: int, side: int, sign: int) -> None:
+        over, under = OF_A_CELL[figure]
+        powers[side * len(_SUMS) + _SUMS.index(over), index] = sign
+        powers[side * len(_SUMS) + _SUMS.index(under), index] = -sign
+
+    for index, name in enumerate(findings):
+        if name in SIDES:
+            put("step_time", index, SIDES.index(name), 1)
+            continue
+        put(AGAINST_THE_BASELINE.get(name, name), index, 0, 1)
+        if name in AGAINST_THE_BASELINE:
+            put(AGAINST_THE_BASELINE[name], index, 1, -1)
+    return powers
