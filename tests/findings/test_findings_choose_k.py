@@ -1,17 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from speclab import lab as labs
 from speclab.findings.choose_k import curves, worth_measuring
+from speclab.findings.intervals import DRAWS
 from speclab.findings.returns import Drafter, bias, drafters, returns
-
-CellRow = Callable[..., dict[str, Any]]
 
 LOOK_UP = Drafter("ngram-k8", {2: "ngram-k2", 8: "ngram-k8"}, grows=False)
 HEAD = Drafter("eagle3-k3", {3: "eagle3-k3"}, grows=True)
@@ -43,9 +39,25 @@ def test_arms_that_differ_in_k_alone_share_a_drafter_and_forced_ones_have_none()
     assert "eagle3-forced" not in [drafter.name for drafter in drafters([cpu.arm(name) for name in cpu.arms])]
 
 
-def test_one_arm_of_a_network_costs_a_line_from_the_baseline(cell_row: CellRow) -> None:
-    cells = pd.DataFrame([cell_row("baseline", 1, step_time=6.0), cell_row("eagle3-k3", 1, step_time=7.2)])
-    table = curves(cells, EAGLE_BURSTS, HEAD).set_index("k")
+def no_draws(finding: str, **where: object) -> None:
+    return None
+
+
+def step_times(standing: str = "ok", **ms: float) -> pd.DataFrame:
+    """Findings: the step time of each arm at one request in flight on chat."""
+    return pd.DataFrame(
+        [
+            {
+                **{"finding": "step_time", "arm": arm.replace("_", "-"), "workload": "chat", "concurrency": 1.0},
+                **{"value": value, "status": standing, "source": "simulated (h100-sxm)"},
+            }
+            for arm, value in ms.items()
+        ]
+    )
+
+
+def test_one_arm_of_a_network_costs_a_line_from_the_baseline() -> None:
+    table = curves(step_times(baseline=6.0, eagle3_k3=7.2), EAGLE_BURSTS, HEAD, no_draws).set_index("k")
     assert table["step_time"].tolist() == pytest.approx([6.0, 6.4, 6.8, 7.2, 7.6])
     assert table["tokens_per_step"].tolist()[:4] == pytest.approx([1.0, 240 / 140, 240 / 110, 2.4])
     assert table["ms_per_token"].tolist()[:4] == pytest.approx([6.0, 6.4 * 140 / 240, 6.8 * 110 / 240, 3.0])
@@ -54,72 +66,75 @@ def test_one_arm_of_a_network_costs_a_line_from_the_baseline(cell_row: CellRow) 
     assert table["cost"].unique().tolist() == ["k = 3 alone, all that it adds grows with k"]
 
 
-def test_two_arms_show_the_part_of_the_cost_that_does_not_grow(cell_row: CellRow) -> None:
-    cells = pd.DataFrame(
-        [
-            cell_row("baseline", 1, step_time=6.0),
-            cell_row("ngram-k2", 1, step_time=7.4),
-            cell_row("ngram-k8", 1, step_time=8.0),
-        ]
-    )
+def test_two_arms_show_the_part_of_the_cost_that_does_not_grow() -> None:
     rows = [bursts("ngram-k2", {1: (110, 100, 108), 2: (110, 98, 110)})]
     rows.append(bursts("ngram-k8", {k: (120, 102 - k, 110 + k) for k in range(1, 9)}))
-    table = curves(cells, pd.concat(rows), LOOK_UP).set_index("k")
+    found = step_times(baseline=6.0, ngram_k2=7.4, ngram_k8=8.0)
+    table = curves(found, pd.concat(rows), LOOK_UP, no_draws).set_index("k")
     assert table["step_time"].tolist() == pytest.approx([6.0, *(7.2 + 0.1 * k for k in range(1, 10))])
+    assert table["cost"].unique().tolist() == ["line through k = 2, 8"]
     assert table["chosen"].idxmax() == 0, "what comes back does not pay for the look-up"
 
 
-def test_a_look_up_with_one_k_is_taken_to_cost_the_same_at_each(cell_row: CellRow) -> None:
-    cells = pd.DataFrame([cell_row("baseline", 1, step_time=6.0), cell_row("ngram-k8", 1, step_time=8.0)])
+def test_a_longer_draft_is_never_taken_to_be_cheaper() -> None:
+    rows = [bursts("ngram-k2", {1: (110, 100, 108), 2: (110, 98, 110)})]
+    rows.append(bursts("ngram-k8", {k: (120, 102 - k, 110 + k) for k in range(1, 9)}))
+    found = step_times(baseline=6.0, ngram_k2=8.0, ngram_k8=7.4)
+    table = curves(found, pd.concat(rows), LOOK_UP, no_draws).set_index("k")
+    assert table.loc[1:, "step_time"].tolist() == pytest.approx([7.7] * 9)
+    assert table["cost"].iloc[0].endswith("fell: taken as flat")
+
+
+def test_a_look_up_with_one_k_is_taken_to_cost_the_same_at_each() -> None:
     rows = bursts("ngram-k8", {k: (200, 104 - k, 110 + k) for k in range(1, 9)})
-    table = curves(cells, rows, Drafter("ngram-k8", {8: "ngram-k8"}, grows=False)).set_index("k")
+    alone = Drafter("ngram-k8", {8: "ngram-k8"}, grows=False)
+    table = curves(step_times(baseline=6.0, ngram_k8=8.0), rows, alone, no_draws).set_index("k")
     assert table.loc[1:, "step_time"].tolist() == pytest.approx([8.0] * 9)
 
 
-def test_ties_within_the_noise_go_to_the_smaller_k(cell_row: CellRow) -> None:
-    """k=2 is 0.4% slower than k=3 on average, and the prompts differ by more than that."""
+def test_ties_within_the_noise_go_to_the_smaller_k() -> None:
+    """k=2 is slower than k=3 on average by less than the prompts differ."""
     rng = np.random.default_rng(3)
     rows = EAGLE_BURSTS.astype({"steps": float})
     at_two = rows["k"] == 2
-    rows.loc[at_two, "steps"] = 106.3 + rng.normal(0, 6, at_two.sum())
-    cells = pd.DataFrame([cell_row("baseline", 1, step_time=6.0), cell_row("eagle3-k3", 1, step_time=7.2)])
-    table = curves(cells, rows, HEAD).set_index("k")
-    assert table["ms_per_token"].idxmin() in (3, 4)
+    rows.loc[at_two, "steps"] = 107.5 + rng.normal(0, 6, at_two.sum())
+    table = curves(step_times(baseline=6.0, eagle3_k3=7.2), rows, HEAD, no_draws).set_index("k")
+    assert table.loc[:3, "ms_per_token"].idxmin() == 3
     assert table.loc[2, "over_best"] > 1 > table.loc[2, "over_best_low"]
     assert table.index[table["chosen"]].tolist() == [2]
 
 
-def test_several_repeats_put_the_noise_of_the_step_time_into_the_interval(cell_row: CellRow) -> None:
-    times = [(6.0, 7.0), (6.3, 7.6), (5.8, 7.1)]
-    cells = pd.DataFrame(
-        [
-            cell_row(arm, 1, repeat=repeat, step_time=time)
-            for repeat, pair in enumerate(times)
-            for arm, time in zip(("baseline", "eagle3-k3"), pair, strict=True)
-        ]
-    )
-    table = curves(cells, EAGLE_BURSTS, HEAD).set_index("k")
-    assert table.loc[3, "step_time"] == pytest.approx(np.mean([7.0, 7.6, 7.1]))
-    assert table.loc[3, "low"] < table.loc[3, "ms_per_token"] < table.loc[3, "high"]
-    alone = curves(cells[cells["repeat"] == 0], EAGLE_BURSTS, HEAD).set_index("k")
-    assert alone.loc[3, "low"] == alone.loc[3, "high"], "one repeat and prompts that are all alike: no noise is seen"
+def test_the_noise_of_the_step_time_is_in_the_interval() -> None:
+    rng = np.random.default_rng(5)
+    noise = {arm: rng.normal(time, 0.2, DRAWS) for arm, time in (("baseline", 6.0), ("eagle3-k3", 7.2))}
+    found = step_times(baseline=6.0, eagle3_k3=7.2)
+    table = curves(found, EAGLE_BURSTS, HEAD, lambda finding, arm, **where: noise[arm]).set_index("k")
+    # prompts are all alike, so 95% lie within 1.96 x 0.2 ms of the step time over 2.4 tokens
+    assert table.loc[3, ["low", "high"]].tolist() == pytest.approx([3 - 0.392 / 2.4, 3 + 0.392 / 2.4], abs=0.015)
+    alone = curves(found, EAGLE_BURSTS, HEAD, no_draws).set_index("k")
+    assert alone.loc[3, "low"] == alone.loc[3, "high"] == pytest.approx(3.0)
 
 
-def test_a_cell_that_failed_its_checks_gives_no_step_time_and_says_so(cell_row: CellRow) -> None:
-    cells = pd.DataFrame(
-        [cell_row("baseline", 1, step_time=6.0), cell_row("eagle3-k3", 1, step_time=7.2, failed_checks="occupancy")]
-    )
-    table = curves(cells, EAGLE_BURSTS, HEAD)
-    assert table["status"].unique().tolist() == ["failed check"]
+@pytest.mark.parametrize(
+    ("found", "status"),
+    [
+        (step_times("failed check", baseline=6.0, eagle3_k3=7.2), "failed check"),
+        (step_times(eagle3_k3=7.2), "not resolved"),
+        (step_times(baseline=6.0), "not resolved"),
+    ],
+)
+def test_without_step_times_that_passed_nothing_is_chosen(found: pd.DataFrame, status: str) -> None:
+    table = curves(found, EAGLE_BURSTS, HEAD, no_draws)
+    assert table["status"].unique().tolist() == [status]
     assert not table["chosen"].any()
     assert table["tokens_per_step"].notna().all(), "what comes back is known all the same"
     assert worth_measuring(table) == []
 
 
-def test_an_arm_that_has_no_answers_has_no_curve(cell_row: CellRow) -> None:
-    cells = pd.DataFrame([cell_row("baseline", 1, step_time=6.0), cell_row("eagle3-k3", 1, step_time=7.2)])
-    assert curves(cells, EAGLE_BURSTS.iloc[:0], HEAD).empty
-    assert curves(cells, pd.DataFrame(), HEAD).empty
+def test_an_arm_that_has_no_answers_has_no_curve() -> None:
+    found = step_times(baseline=6.0, eagle3_k3=7.2)
+    assert curves(found, EAGLE_BURSTS.iloc[:0], HEAD, no_draws).empty
+    assert curves(found, pd.DataFrame(), HEAD, no_draws).empty
     assert returns(EAGLE_BURSTS, LOOK_UP) is None
 
 
@@ -143,12 +158,9 @@ def test_the_reading_that_is_nearer_to_a_shorter_arm_is_taken() -> None:
         assert found.tokens_per_step[0, 3] == pytest.approx(90 / 40 if reading == "replayed" else 60 / 30)
 
 
-@pytest.mark.parametrize(
-    ("step_time", "wanted"),
-    [(6.3, [4]), (12.0, [1])],
-)
-def test_what_is_worth_measuring_next(cell_row: CellRow, step_time: float, wanted: list[int]) -> None:
+@pytest.mark.parametrize(("step_time", "wanted"), [(6.3, [4]), (12.0, [1])])
+def test_what_is_worth_measuring_next(step_time: float, wanted: list[int]) -> None:
     """A cheap draft wants to be longer; one that adds 2 ms a position is best at k=1, which nobody ran."""
     rows = bursts("eagle3-k3", {1: (240, 126, 180), 2: (240, 111, 205), 3: (240, 100, 240)})
-    cells = pd.DataFrame([cell_row("baseline", 1, step_time=6.0), cell_row("eagle3-k3", 1, step_time=step_time)])
-    assert worth_measuring(curves(cells, rows, HEAD)) == wanted
+    found = step_times(baseline=6.0, eagle3_k3=step_time)
+    assert worth_measuring(curves(found, rows, HEAD, no_draws)) == wanted

@@ -12,12 +12,16 @@ The line is used at every k, so that the noise of one arm's step time favours no
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from speclab.findings.pairs import FAILED_CHECK, NOT_RESOLVED, OK, state
-from speclab.findings.returns import CUT, DRAWS, REPLAYED, SEED, Drafter, Returns, returns
+from speclab.findings.intervals import DRAWS, Draws
+from speclab.findings.pairs import NOT_RESOLVED, OK
+from speclab.findings.returns import CUT, REPLAYED, Drafter, Returns, returns
 from speclab.lab import BASELINE
 
 COLUMNS = [
@@ -30,38 +34,48 @@ MEASURED, BEYOND, OFF = "measured", "one beyond", "off"
 """How a row's return is known, beside `speclab.findings.returns.REPLAYED` and ``CUT``; ``one beyond`` the longest k is
 extrapolated and never chosen."""
 
+DrawsOf = Callable[..., Draws | None]
+"""`speclab.results.Results.draws`: resampled values of a finding at one place."""
 
-def curves(cells: pd.DataFrame, bursts: pd.DataFrame, drafter: Drafter) -> pd.DataFrame:
+_NO_RATIO = dict.fromkeys(("low", "high", "over_best", "over_best_low", "over_best_high"), np.nan)
+
+
+def curves(findings: pd.DataFrame, bursts: pd.DataFrame, drafter: Drafter, draws_of: DrawsOf) -> pd.DataFrame:
     """Return milliseconds per token at each k, from 0 (no speculation) to one beyond the longest that ran.
 
     Parameters
     ----------
-    cells : pd.DataFrame
-        Rows of `speclab.metrics.summary.Summary`. A step time counts where its cell passed its checks.
+    findings : pd.DataFrame
+        A lab's findings; a step time counts where its status is ok.
     bursts : pd.DataFrame
-        `speclab.metrics.replay.bursts_by_prompt` of the cells, behind their keys.
+        `speclab.metrics.replay.bursts_by_prompt` of the lab's cells, behind their keys; may be empty.
     drafter : Drafter
         Whose k.
+    draws_of : callable
+        Resampled step times; arms at one place must have been resampled together.
 
     Returns
     -------
     pd.DataFrame
-        `COLUMNS`: tokens per step (a 95% interval over prompts), step time in ms, ms per token (a 95% interval over
-        prompts, and over repeats where there are several), its ratio to the best k's with the lower bound of that
-        ratio, ``chosen`` (the smallest k whose ratio is within the noise of 1), and ``cost`` (the line's basis). Not
-        resolved where a step time is missing that the line needs; failed check where its cells failed.
+        `COLUMNS`: tokens per step (95% interval over prompts), step time in ms, ms per token (95% interval over
+        prompts, blocks and repeats), its ratio to the best k's with an interval, ``chosen`` (the smallest k whose
+        ratio is within the noise of 1), and ``cost`` (what the line rests on). Where a step time that the line needs
+        is missing, or failed its checks, the status is that cell's and nothing is chosen.
     """
+    step_times = findings[findings["finding"] == "step_time"]
     parts = []
-    of_drafter = cells.assign(state=state(cells))[cells["arm"].isin([BASELINE, *drafter.arms.values()])]
-    for (source, workload), place in of_drafter.groupby(["source", "workload"], sort=False):
+    for (source, workload), place in step_times.groupby(["source", "workload"], sort=False):
         here = bursts[(bursts["source"] == source) & (bursts["workload"] == workload)] if len(bursts) else bursts
         back = returns(here, drafter) if len(here) else None
         if back is None:
             continue
         for _, at in place.groupby("concurrency"):
-            table = _curve(at, back, drafter)
-            where = {"source": str(source), "workload": str(workload), "concurrency": at["concurrency"].iloc[0]}
-            parts.append(table.assign(drafter=drafter.name, **where))
+            concurrency = float(at["concurrency"].iloc[0])
+            drawn = partial(draws_of, "step_time", workload=workload, concurrency=concurrency)
+            table = _curve(at, back, drafter, drawn)
+            parts.append(
+                table.assign(source=str(source), drafter=drafter.name, workload=str(workload), concurrency=concurrency)
+            )
     return pd.concat(parts, ignore_index=True)[COLUMNS] if parts else pd.DataFrame(columns=COLUMNS)
 
 
@@ -82,27 +96,26 @@ def worth_measuring(table: pd.DataFrame, most: int = 2) -> list[int]:
     return sorted(sorted(wanted), key=lambda k: -wanted[k])[:most]
 
 
-def _curve(at: pd.DataFrame, back: Returns, drafter: Drafter) -> pd.DataFrame:
+def _curve(at: pd.DataFrame, back: Returns, drafter: Drafter, drawn: DrawsOf) -> pd.DataFrame:
     ks = np.arange(drafter.longest + 2)
-    times, cost = _step_times(at, ks, drafter)
+    times, cost, status = _step_times(at.set_index("arm"), ks, drafter, drawn)
     beyond = back.tokens_per_step[:, -1] + back.whole * _goes_on(back)
     tokens = np.column_stack([np.ones(len(beyond)), back.tokens_per_step, beyond])
     ms = times / tokens
     row = pd.DataFrame({"k": ks, "how": [_how(k, back, drafter) for k in ks.tolist()], "cost": cost, "chosen": False})
     row["tokens_per_step"], row["step_time"], row["ms_per_token"] = tokens[0], times[0], ms[0]
     row["tokens_low"], row["tokens_high"] = np.quantile(tokens[1:], [0.025, 0.975], axis=0)
-    if not np.isfinite(ms[0]).all():
-        failed = (at["state"] == FAILED_CHECK).any()
-        nothing = dict.fromkeys(("low", "high", "over_best", "over_best_low", "over_best_high"), np.nan)
-        return row.assign(**nothing, status=FAILED_CHECK if failed else NOT_RESOLVED)
+    row["status"] = status
+    if status != OK:
+        return row.assign(**_NO_RATIO)
     best = int(np.argmin(ms[0, :-1]))
     ratio = ms / ms[:, [best]]
-    row["low"], row["high"] = np.nanquantile(ms[1:], [0.025, 0.975], axis=0)
+    row["low"], row["high"] = np.quantile(ms[1:], [0.025, 0.975], axis=0)
     row["over_best"] = ratio[0]
-    row["over_best_low"], row["over_best_high"] = np.nanquantile(ratio[1:], [0.025, 0.975], axis=0)
+    row["over_best_low"], row["over_best_high"] = np.quantile(ratio[1:], [0.025, 0.975], axis=0)
     tied = np.flatnonzero(row["over_best_low"].to_numpy()[:-1] <= 1)
     row.loc[min(best, int(tied.min(initial=best))), "chosen"] = True
-    return row.assign(status=OK)
+    return row
 
 
 def _how(k: int, back: Returns, drafter: Drafter) -> str:
@@ -119,48 +132,31 @@ def _goes_on(back: Returns) -> NDArray[np.float64]:
     return chance
 
 
-def _step_times(at: pd.DataFrame, ks: NDArray[np.int64], drafter: Drafter) -> tuple[NDArray[np.float64], str]:
-    """Return step times in ms at each k, shape (1 + draws, ks), and what they rest on."""
-    repeats = sorted(at["repeat"].unique())
-    weights = _repeat_weights(len(repeats))
-    off = _mean(at[at["arm"] == BASELINE], repeats, weights)
-    ran = {k: _mean(at[at["arm"] == arm], repeats, weights) for k, arm in drafter.arms.items()}
-    known = {k: time for k, time in ran.items() if np.isfinite(time[0])}
+def _step_times(
+    by_arm: pd.DataFrame, ks: NDArray[np.int64], drafter: Drafter, drawn: DrawsOf
+) -> tuple[NDArray[np.float64], str, str]:
+    """Return step times in ms at each k, shape (1 + draws, ks), what they rest on, and their status."""
+
+    def of(arm: str) -> NDArray[np.float64]:
+        value, draws = float(by_arm["value"].loc[arm]), drawn(arm=arm)
+        return np.append(value, np.full(DRAWS, value) if draws is None else draws)
+
+    def standing(arm: str) -> str:
+        return str(by_arm.loc[arm, "status"]) if arm in by_arm.index else NOT_RESOLVED
+
+    known = {k: of(arm) for k, arm in drafter.arms.items() if standing(arm) == OK}
+    if not known or standing(BASELINE) != OK:
+        missing = BASELINE if known else drafter.name
+        return np.full((1 + DRAWS, len(ks)), np.nan), f"no step time of {missing}", standing(missing)
+    off = of(BASELINE)
+    x, y = np.array(list(known), dtype=float), np.column_stack(list(known.values()))
     if len(known) > 1:
-        x, y = np.array(list(known), dtype=float), np.column_stack(list(known.values()))
         slope = (y - y.mean(axis=1, keepdims=True)) @ (x - x.mean()) / ((x - x.mean()) ** 2).sum()
-        floor = y.mean(axis=1) - np.clip(slope, 0, None) * x.mean()
-        cost = f"line through k = {_listed(list(known))}"
-        if slope[0] < 0:
-            cost += ", which fell: taken as flat"
-    elif known:
-        k, time = next(iter(known.items()))
-        slope = (time - off) / k if drafter.grows else np.zeros_like(time)
-        floor = time - np.clip(slope, 0, None) * k
-        cost = f"k = {k} alone, " + ("all that it adds grows with k" if drafter.grows else "nothing grows with k")
+        cost = f"line through k = {', '.join(map(str, known))}" + (", fell: taken as flat" if slope[0] < 0 else "")
     else:
-        return np.full((1 + DRAWS, len(ks)), np.nan), "no step time"
-    times = floor[:, None] + np.clip(slope, 0, None)[:, None] * ks
+        slope = (y[:, 0] - off) / x[0] if drafter.grows else np.zeros(len(off))
+        cost = f"k = {x[0]:g} alone, " + ("all that it adds grows with k" if drafter.grows else "nothing grows with k")
+    slope = np.clip(slope, 0, None)
+    times = (y.mean(axis=1) - slope * x.mean())[:, None] + slope[:, None] * ks
     times[:, 0] = off
-    return times, cost
-
-
-def _repeat_weights(repeats: int) -> NDArray[np.float64]:
-    # with one repeat every draw is that one: the interval then holds the prompts' part alone
-    drawn = np.random.default_rng(SEED + 1).multinomial(repeats, np.full(repeats, 1 / repeats), DRAWS)
-    return np.vstack([np.ones(repeats), drawn])
-
-
-def _mean(rows: pd.DataFrame, repeats: list[int], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean step time of an arm in each draw of repeats, ms; NaN where no repeat of the draw passed."""
-    passed = rows[rows["state"] == OK].set_index("repeat")["step_time"].astype(float)
-    values = passed.reindex(repeats).to_numpy()
-    there = np.isfinite(values)
-    held = weights @ there.astype(float)
-    total = weights @ np.where(there, values, 0.0)
-    mean: NDArray[np.float64] = np.divide(total, held, out=np.full(len(held), np.nan), where=held > 0)
-    return mean
-
-
-def _listed(ks: list[int]) -> str:
-    return " and ".join([", ".join(map(str, ks[:-1])), str(ks[-1])]) if len(ks) > 1 else str(ks[0])
+    return times, cost, OK

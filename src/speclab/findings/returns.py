@@ -9,10 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from speclab.findings.intervals import DRAWS, generator
 from speclab.lab import Arm
-
-DRAWS = 1000
-SEED = 0
 
 REPLAYED, CUT = "replayed", "cut"
 
@@ -165,7 +163,7 @@ def _sums(bursts: pd.DataFrame) -> pd.DataFrame:
 
 def _weights(prompts: int) -> NDArray[np.float64]:
     """Return how often each draw takes each prompt, shape (1 + draws, prompts); the first row takes each once."""
-    drawn = np.random.default_rng(SEED).multinomial(prompts, np.full(prompts, 1 / prompts), DRAWS)
+    drawn = generator("prompts", prompts).multinomial(prompts, np.full(prompts, 1 / prompts), DRAWS)
     return np.vstack([np.ones(prompts), drawn])
 
 

@@ -104,9 +104,9 @@ def of(cell: Cell) -> Summary:
     }
     columns = ["check", "verdict", "value", "limit", "reason"]
     checks = pd.DataFrame([[getattr(check, column) for column in columns] for check in made], columns=columns)
-    made_of = (acceptance.acceptance_by_position(view), checks, answers_by_prompt(view), blocks(view))
-    made_of += (bursts_by_prompt(view),)
-    return Summary(row, *(_keyed(table.iloc[:0] if failed else table, cell) for table in made_of))
+    text = acceptance.acceptance_by_position(view)
+    tables = (text, checks, answers_by_prompt(view), blocks(view), bursts_by_prompt(view))
+    return Summary(row, *(_keyed(table.iloc[:0] if failed else table, cell) for table in tables))
 
 
 def _keys(cell: Cell) -> dict[str, Value]:
