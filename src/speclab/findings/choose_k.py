@@ -7,7 +7,8 @@ measured:
 - one arm of a network: what it adds to the baseline's step grows with k from nothing (each position is a pass);
 - one arm of a look-up: nothing of what it adds grows with k. A second arm with another k would tell.
 
-The line is used at every k, so that the noise of one arm's step time favours no k; k = 0 is the baseline itself.
+The line is used at every k, so that the noise of one arm's step time favours no k. k = 0 is the baseline itself; it
+stands beside the others and is never chosen: whether to speculate at all is the speed-up's question.
 """
 
 from __future__ import annotations
@@ -58,9 +59,9 @@ def curves(findings: pd.DataFrame, bursts: pd.DataFrame, drafter: Drafter, draws
     -------
     pd.DataFrame
         `COLUMNS`: tokens per step (95% interval over prompts), step time in ms, ms per token (95% interval over
-        prompts, blocks and repeats), its ratio to the best k's with an interval, ``chosen`` (the smallest k whose
-        ratio is within the noise of 1), and ``cost`` (what the line rests on). Where a step time that the line needs
-        is missing, or failed its checks, the status is that cell's and nothing is chosen.
+        prompts, blocks and repeats), its ratio to the best k's with an interval, ``chosen`` (the smallest k above 0
+        whose ratio is within the noise of 1), and ``cost`` (what the line rests on). Where a step time that the line
+        needs is missing, or failed its checks, the status is that cell's and nothing is chosen.
     """
     step_times = findings[findings["finding"] == "step_time"]
     parts = []
@@ -84,10 +85,12 @@ def worth_measuring(table: pd.DataFrame, most: int = 2) -> list[int]:
 
     A k that no arm has and that is chosen somewhere (`curves`) is a prediction to confirm. Where one position more than
     the longest would be better than all shorter k, beyond the noise, a draft half as long again is worth a run. Wanted
-    means: at how many places.
+    means: at how many places; those where no k reaches the baseline, beyond the noise, want none.
     """
     wanted: dict[int, int] = {}
     for _, place in table[table["status"] == OK].groupby(["source", "workload", "concurrency"], sort=False):
+        if ((place["how"] == OFF) & (place["over_best_high"] < 1)).any():
+            continue
         longest = int(place["k"].max()) - 1
         is_longer_better = ((place["how"] == BEYOND) & (place["over_best_high"] < 1)).any()
         chosen = place.loc[place["chosen"] & place["how"].isin([REPLAYED, CUT]), "k"]
@@ -108,13 +111,13 @@ def _curve(at: pd.DataFrame, back: Returns, drafter: Drafter, drawn: DrawsOf) ->
     row["status"] = status
     if status != OK:
         return row.assign(**_NO_RATIO)
-    best = int(np.argmin(ms[0, :-1]))
+    best = 1 + int(np.argmin(ms[0, 1:-1]))
     ratio = ms / ms[:, [best]]
     row["low"], row["high"] = np.quantile(ms[1:], [0.025, 0.975], axis=0)
     row["over_best"] = ratio[0]
     row["over_best_low"], row["over_best_high"] = np.quantile(ratio[1:], [0.025, 0.975], axis=0)
-    tied = np.flatnonzero(row["over_best_low"].to_numpy()[:-1] <= 1)
-    row.loc[min(best, int(tied.min(initial=best))), "chosen"] = True
+    tied = 1 + np.flatnonzero(row["over_best_low"].to_numpy()[1:-1] <= 1)
+    row.loc[int(tied.min(initial=best)), "chosen"] = True
     return row
 
 
@@ -139,7 +142,8 @@ def _step_times(
 
     def of(arm: str) -> NDArray[np.float64]:
         value, draws = float(by_arm["value"].loc[arm]), drawn(arm=arm)
-        return np.append(value, np.full(DRAWS, value) if draws is None else draws)
+        # a step resampled to nothing or to without end is as good as a thousandth of it, or a thousand times it
+        return np.append(value, np.full(DRAWS, value) if draws is None else np.clip(draws, value / 1e3, value * 1e3))
 
     def standing(arm: str) -> str:
         return str(by_arm.loc[arm, "status"]) if arm in by_arm.index else NOT_RESOLVED
