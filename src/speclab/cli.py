@@ -155,6 +155,30 @@ def print_findings(
     typer.echo(table.to_json(found) if json else found.to_string(index=False, na_rep="-", float_format="%.4g"))
 
 
+@cli.command("advise")
+def print_advice(
+    lab: LabName,
+    engine: EngineOption = None,
+    mix: Annotated[
+        str | None, typer.Option(help="Shares of the tokens asked for, e.g. chat=.5,completion=.3,revision=.2.")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Another data folder than data/.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Say which arm to serve at which load, where to switch, what one setting for all costs, and the servers for it."""
+    from speclab.advice import advise, table
+    from speclab.findings.speeds import shares_of
+
+    found = results.of(lab, engine, data=data)
+    advice = advise(found, None if mix is None else shares_of(mix, found.lab.workloads))
+    if json:
+        typer.echo(table.to_json(advice))
+    else:
+        console = Console(highlight=False, soft_wrap=True)
+        console.print(f"{found.lab.title}\n{advice.source}\n")
+        console.print(table.rendered(advice))
+
+
 @cli.command("text-check")
 def check_text(
     lab: LabName,
