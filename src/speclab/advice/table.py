@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from speclab.advice.base import Advice, Part, Served
+from speclab.advice.base import Advice, Served
 from speclab.findings.schedule import KEY
 from speclab.findings.speeds import MIX
 from speclab.lab import BASELINE
@@ -44,8 +44,7 @@ def _blocks(advice: Advice) -> Iterator[RenderableType]:
     yield Text()
     yield from _k(advice)
     yield Text("Servers", style="bold")
-    for part in advice.parts:
-        yield from _servers(part)
+    yield from _servers(advice)
     yield Text()
     yield Text("Before you do", style="bold")
     for warned in advice.warnings:
@@ -93,13 +92,19 @@ def _k(advice: Advice) -> Iterator[RenderableType]:
         yield Text(f"worth measuring: {'k = ' + ' and '.join(map(str, wanted)) if wanted else 'no other k'}\n")
 
 
-def _servers(part: Part) -> Iterator[RenderableType]:
-    yield Text(f"  {part.name}" + (" (all workloads on one server)" if part.name == MIX else ""))
-    if part.schedule is not None:
-        yield Text(f"    {KEY}: {json.dumps(part.schedule)}")
-    for line in part.lines:
-        yield Text(f"    # {line.purpose}")
-        yield Text(f"    {line.command}")
+def _servers(advice: Advice) -> Iterator[RenderableType]:
+    """One block a command; the purposes that it serves stand above it."""
+    purposes: dict[str, list[str]] = {}
+    for part in advice.parts:
+        for line in part.lines:
+            purposes.setdefault(line.command, []).append(f"{part.name}: {line.purpose}")
+    schedules = {part.name: json.dumps(part.schedule) for part in advice.parts if part.schedule is not None}
+    for name, ranges in schedules.items():
+        yield Text(f"  {name}: {KEY} = {ranges}" + (" (all workloads on one server)" if name == MIX else ""))
+    for command, served in purposes.items():
+        for purpose in served:
+            yield Text(f"  # {purpose}")
+        yield Text(f"  {command}")
 
 
 def _table(first: str, *others: str) -> Table:
