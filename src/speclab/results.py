@@ -14,6 +14,7 @@ from speclab import lab as labs
 from speclab.errors import UserError
 from speclab.findings import choose_k, table
 from speclab.findings.intervals import Draws
+from speclab.findings.others import others
 from speclab.findings.pairs import OK, state
 from speclab.findings.returns import BIAS_COLUMNS, Drafter, bias, drafters
 from speclab.findings.spreads import Key
@@ -93,6 +94,14 @@ class Results:
         keys, cells = ["source", "arm", "workload", "concurrency", "repeat"], self.tables.cells
         passed = cells.loc[state(cells, "tokens_per_step") == OK, keys]
         return self.tables.bursts.merge(passed, on=keys, validate="many_to_one")
+
+    def others(self, measured: pd.DataFrame) -> pd.DataFrame:
+        """Return other people's measurements of this lab's target beside ours (`speclab.findings.others.COLUMNS`)."""
+        speculating = [arm for arm in map(self.lab.arm, self.lab.arms) if arm.speculation and not arm.is_forced]
+        arms = {(str(arm.speculation.method), arm.k): arm.arm for arm in speculating if arm.speculation}
+        device = self.lab.simulated.device if self.lab.simulated else ""
+        model = self.lab.target.model.rsplit("/", 1)[-1]
+        return others(self.findings, self.k_curves, measured, arms, model, device)
 
     def rows(self, finding: str | list[str], **where: Any) -> pd.DataFrame:
         """Return the rows of a finding (or more) that match `where`, column by column: a value, or a list of them."""
