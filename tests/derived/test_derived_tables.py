@@ -17,7 +17,8 @@ def kept(tmp_path: Path) -> Path:
     cells = pd.DataFrame([{**KEYS, "status": "ok", "x": 0.5}, {**KEYS, "concurrency": 4, "status": "ok", "x": 1 / 3}])
     checks = pd.DataFrame([{**KEYS, "check": "usage", "reason": 'a "word",\nand a line'}])
     answers = pd.DataFrame([{**KEYS, "prompt_id": "chat/00", "answers": 1, "steps": 95, "tokens": 95}])
-    tables = derived.Tables(cells=cells, positions=pd.DataFrame(), checks=checks, answers=answers)
+    blocks = pd.DataFrame([{**KEYS, "block": 0, "seconds": 5.2, "tokens": 95.0}])
+    tables = derived.Tables(cells=cells, positions=pd.DataFrame(), checks=checks, answers=answers, blocks=blocks)
     into = derived.folder(tmp_path, "lab09", "simulated-h100-sxm")
     derived.write(tables, into, "baseline")
     return into
@@ -34,6 +35,7 @@ def test_tables_come_back_as_they_were_written(kept: Path) -> None:
     assert tables.checks["reason"].tolist() == ['a "word",\nand a line']
     assert tables.positions.empty
     assert tables.answers["steps"].tolist() == [95]
+    assert tables.blocks["seconds"].tolist() == [5.2]
 
 
 @pytest.mark.parametrize(

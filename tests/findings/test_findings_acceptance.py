@@ -71,8 +71,11 @@ def test_drift_needs_two_points(two_points, cell_row):
     alone = acceptance_drift(lengths(pooled(positions.query("concurrency == 1"), cells))).iloc[0]
     assert np.isnan(alone["value"])
     assert alone["status"] == "not resolved"
-    bad = cells.assign(failed_checks=["", "occupancy"])
+    bad = cells.assign(failed_checks=["", "counter reset"])
     assert acceptance_drift(lengths(pooled(positions, bad))).iloc[0]["status"] == "failed check"
+    # how fast the window went says nothing about what was accepted in it
+    slow = cells.assign(failed_checks=["", "stationarity; occupancy"])
+    assert acceptance_drift(lengths(pooled(positions, slow))).iloc[0]["status"] == "ok"
 
 
 def test_no_drafts_no_rows():

@@ -72,7 +72,7 @@ def test_the_baseline_has_its_own_rows_and_no_comparison(lab9):
     assert not {"speed_up", "break_even_length", "drafting_time", "draft_coverage"} & set(of_baseline["finding"])
 
 
-def test_repeats_are_averaged_in_pairs(cell_row):
+def test_repeats_are_pooled_in_pairs(cell_row):
     cells = pd.DataFrame(
         [
             cell_row(arm, 4, repeat=repeat, system_throughput=rate)
@@ -81,8 +81,22 @@ def test_repeats_are_averaged_in_pairs(cell_row):
         ]
     )
     row = _value(findings(cells, pd.DataFrame(), K), "speed_up")
-    assert row["value"] == pytest.approx((1.1 + 1.3) / 2)
-    assert (row["low"], row["high"], row["n"]) == (pytest.approx(1.1), pytest.approx(1.3), 2)
+    # all tokens of the arm over all of the baseline, not (1.1 + 1.3) / 2
+    assert row["value"] == pytest.approx((110 + 260) / (100 + 200))
+    assert row["n"] == 2
+    # two repeats: Student's t with one degree of freedom, 12.706, on the logarithms of 1.1 and 1.3
+    margin = np.exp(12.706 * np.log(1.3 / 1.1) / 2)
+    assert (row["low"], row["high"]) == (
+        pytest.approx(row["value"] / margin, rel=1e-3),
+        pytest.approx(row["value"] * margin, rel=1e-3),
+    )
+
+
+def test_a_single_repeat_without_blocks_has_no_interval(lab9):
+    row = _value(findings(lab9, pd.DataFrame(), K), "speed_up")
+    assert (row["n"], row["status"]) == (1, "ok")
+    assert np.isnan(row["low"])
+    assert np.isnan(row["high"])
 
 
 def test_a_failed_check_leaves_the_average_and_is_shown_where_alone(cell_row):
@@ -157,14 +171,15 @@ def test_an_arm_that_the_lab_does_not_know(lab9):
         findings(lab9, pd.DataFrame(), {"baseline": 0})
 
 
-def test_crossover_row_holds_its_bracket(cell_row):
+def test_crossover_without_blocks_has_a_value_and_no_interval(cell_row):
     cells = pd.DataFrame(
         [cell_row("baseline", c, system_throughput=100.0) for c in (16, 64, 256)]
         + [cell_row("ngram-k8", c, system_throughput=rate) for c, rate in ((16, 150.0), (64, 120.0), (256, 80.0))]
     )
     row = _value(findings(cells, pd.DataFrame(), K), "crossover")
     assert row["value"] == pytest.approx(128.0)
-    assert (row["low"], row["high"], row["n"], row["unit"]) == (64.0, 256.0, 3, "requests")
+    assert (row["n"], row["unit"], row["status"]) == (3, "requests", "ok")
+    assert row[["low", "high"]].isna().all()
     assert np.isnan(row["concurrency"])
 
 

@@ -18,9 +18,7 @@ def made(cell_row):
 
     def build(rows, failed=()):
         concurrencies = sorted({row[1] for row in rows})
-        cells = pd.DataFrame(
-            [cell_row(ARM, c, failed_checks="occupancy" if c in failed else None) for c in concurrencies]
-        )
+        cells = pd.DataFrame([cell_row(ARM, c, failed_checks="usage" if c in failed else None) for c in concurrencies])
         answers = pd.DataFrame(rows, columns=["prompt_id", "concurrency", "steps", "tokens"])
         return answers.assign(arm=ARM, workload="chat", repeat=0, source=cells["source"].iloc[0], answers=1), cells
 

@@ -62,10 +62,24 @@ def test_occupancy_fails_where_tokens_are_missing(steady, request_row, make_cell
 
 
 @pytest.mark.parametrize(("running", "verdict"), [(16, "PASS"), (15, "WARN"), (8, "FAIL")])
-def test_a_server_that_queues_makes_the_label_untrue(steady, make_cell, running, verdict):
+def test_a_server_that_never_runs_all_makes_the_label_untrue(steady, make_cell, running, verdict):
     view = cut(make_cell(steady, concurrency=16, readings=_readings(running=running)))
     assert checks.running_check(view).verdict == verdict
     assert checks.running_check(view).value == pytest.approx(running / 16)
+
+
+def test_a_server_that_queues_makes_the_label_untrue(steady, make_cell):
+    # all 16 fit now and then, but 4 wait in the mean: room in the cache runs out
+    readings = [Reading(at_s=1.0 + second, running=16 - wait, waiting=wait) for second, wait in enumerate([0, 8] * 5)]
+    found = checks.running_check(cut(make_cell(steady, concurrency=16, readings=readings)))
+    assert (found.verdict, found.value) == ("FAIL", pytest.approx(12 / 16))
+    assert found.reason == "16 of 16 running, 4 waiting in the mean, 10 readings"
+
+
+def test_the_moment_between_two_answers_is_no_queue(steady, make_cell):
+    # half of the readings fall between an answer's end and the step that takes the next one in; nothing waits
+    readings = [Reading(at_s=1.0 + second, running=run, waiting=0) for second, run in enumerate([16, 13] * 5)]
+    assert checks.running_check(cut(make_cell(steady, concurrency=16, readings=readings))).verdict == "PASS"
 
 
 def test_slots_that_stand_empty(steady, make_cell):

@@ -7,7 +7,7 @@ import pandas as pd
 
 from speclab.findings.intervals import Draws, bounds, of_repeats
 from speclab.findings.pairs import FAILED_CHECK, NOT_RESOLVED, OK
-from speclab.findings.spreads import SIDES, Key, Spreads
+from speclab.findings.spreads import BASE_OF_PAIR, Key, Spreads
 
 CELL = ["source", "arm", "workload", "concurrency"]
 PLACES = ["finding", *CELL]
@@ -77,10 +77,10 @@ def _draws(key: Key, value: float, base: float, spreads: Spreads) -> Draws | Non
     if np.isnan(base):
         deviation = spreads.by_key.get(key)
         return None if deviation is None else value * np.exp(deviation)
-    ours, theirs = (spreads.by_key.get((side, *key[1:])) for side in SIDES)
-    if ours is None or theirs is None:
+    ratio, theirs = (spreads.by_key.get((side, *key[1:])) for side in ("break_even_length", BASE_OF_PAIR))
+    if ratio is None or theirs is None:
         return None
-    difference: Draws = (value + base) * np.exp(ours) - base * np.exp(theirs)
+    difference: Draws = (value + base) * np.exp(theirs + ratio) - base * np.exp(theirs)
     return difference
 
 

@@ -15,6 +15,10 @@ STRAYS = 0.025
 """Share of resampled curves that may cross inside the range where it is said that the curve does not."""
 
 
+SPANS = 0.9
+"""Share of the measured range (in the logarithm) that an interval covers if it decides nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Crossing:
     """The concurrency at which a speed-up falls to 1.
@@ -60,9 +64,9 @@ def crossover(
     -------
     Crossing
         The first downward crossing. Not reached: the curve stays on one side of 1, and so do all but 2.5% of the
-        resampled ones. Not resolved: the data do not decide, because the interval spans the whole range, or the curve
-        stays on one side but resampled ones do not, or it comes back above 1 after its fall, or an unusable point lies
-        in the gap that would be interpolated, or there is no point. A speed-up of exactly 1 is no gain.
+        resampled ones. Not resolved: the data do not decide, because the interval covers `SPANS` of the range, or the
+        curve stays on one side but resampled ones do not, or it comes back above 1 after its fall, or an unusable point
+        lies in the gap that would be interpolated, or there is no point. A speed-up of exactly 1 is no gain.
 
     Notes
     -----
@@ -94,8 +98,17 @@ def crossover(
         low = high = None
     if returns:
         high = None
-    decided = not in_gap and not returns and not (resampled and low is None and high is None)
+    spans = resampled and _covered(at, low, high) >= SPANS
+    if spans:
+        low = high = None
+    decided = not in_gap and not returns and not spans
     return Crossing(found if decided else None, low, high, OK if decided else NOT_RESOLVED, len(at))
+
+
+def _covered(at: NDArray[np.float64], low: float | None, high: float | None) -> float:
+    """Return the share of the measured range that an interval covers, in the logarithm."""
+    from_at, to_at = low if low is not None else at[0], high if high is not None else at[-1]
+    return float(np.log(to_at / from_at) / np.log(at[-1] / at[0]))
 
 
 def _first_falls(at: NDArray[np.float64], ratio: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -110,8 +123,9 @@ def _first_falls(at: NDArray[np.float64], ratio: NDArray[np.float64]) -> NDArray
     after = np.minimum(first + 1, ratio.shape[1] - 1)
     left, right = ratio[rows, first], ratio[rows, after]
     drop = np.where(left > right, left - right, 1.0)
-    share = (left - 1) / drop
+    falls_once = falls.any(axis=1)
+    share = np.where(falls_once, (left - 1) / drop, 0.0)
     value = np.exp(np.log(at[first]) + share * np.log(at[after] / at[first]))
     never = np.where(above[:, -1], np.inf, -np.inf)
-    result: NDArray[np.float64] = np.where(falls.any(axis=1), value, never)
+    result: NDArray[np.float64] = np.where(falls_once, value, never)
     return result

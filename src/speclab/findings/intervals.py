@@ -2,25 +2,27 @@
 
 What a cell gives is a ratio of sums (tokens / seconds, milliseconds / steps), and a comparison a ratio of two such. The
 sums of a window are kept in blocks; the blocks of an arm and of its baseline stay pairs. Two things make the result
-scatter, and both are resampled: blocks within each repeat's window, and whole repeats.
+scatter, and both are drawn: blocks within each repeat's window, and whole repeats.
 
 An interval from blocks sees only what varies *within* a window, and only if a block is longer than the stretch over
 which the speed remembers itself (`joined`). A machine that is slower for some minutes is slower for the whole window:
-no resampling of its blocks can know, and only repeats see it. An interval that rests on one repeat is an interval for
-that hour, not for the machine.
+no resampling of its blocks can know, and only repeats see it. How far repeats lie apart beyond their blocks is taken
+from all places of a lab at once (`between`). Where a lab has no repeats at all, an interval is one for that hour, not
+for the machine.
 
-Sources: the block bootstrap, H. R. Künsch, Annals of Statistics 17 (1989) 1217-1241; resampling on two levels, A. C.
-Davison and D. V. Hinkley, Bootstrap Methods and their Application (1997), section 3.8; Student's factor for the few
-blocks there are, T. C. Hesterberg, The American Statistician 69 (2015) 371-386, section 5.
+Sources: the block bootstrap, H. R. Künsch, Annals of Statistics 17 (1989) 1217-1241; Student's factor for the few
+blocks there are, T. C. Hesterberg, The American Statistician 69 (2015) 371-386; degrees of freedom of two variances
+together, F. E. Satterthwaite, Biometrics Bulletin 2 (1946) 110-114.
 """
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 DRAWS = 2000
@@ -82,17 +84,44 @@ def joined(sums: NDArray[np.float64], count: int) -> NDArray[np.float64]:
     return added
 
 
-def deviations(
-    sums: NDArray[np.float64],
-    powers: NDArray[np.float64],
-    rng: np.random.Generator,
-    draws: int = DRAWS,
-) -> NDArray[np.float64]:
-    """Return resampled logarithms of products of sums, less the logarithm itself.
+@dataclass(frozen=True, slots=True)
+class Resampled:
+    """One place, resampled: the shape of its scatter, and how wide the blocks and the repeats say that it is.
 
-    The draws are resampled on both levels, then given the width that theory asks for: that of the blocks within
-    windows or that of the repeats, whichever is wider, and the tails of Student's t for as many blocks or repeats as
-    there are. The wider of two is a little too wide where repeats differ by no more than their blocks do.
+    Attributes
+    ----------
+    shape : ndarray, shape (draws, quantities)
+        Resampled logarithms of the quantities, centred at 0 and of unit variance; NaN where there are none.
+    luck : ndarray, shape (draws, 1)
+        A uniform number for each draw, from which Student's tails are made.
+    blocks : ndarray, shape (quantities,)
+        Variance of a quantity's logarithm as its blocks within windows give it.
+    repeats : ndarray, shape (quantities,)
+        Variance of a single repeat's logarithm as the repeats give it; NaN with fewer than two.
+    n, per_repeat : int
+        Repeats, and blocks of each.
+    """
+
+    shape: NDArray[np.float64]
+    luck: NDArray[np.float64]
+    blocks: NDArray[np.float64]
+    repeats: NDArray[np.float64]
+    n: int
+    per_repeat: int
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """How far repeats of a place lie apart beyond what their blocks explain: a variance and its degrees of freedom."""
+
+    variance: NDArray[np.float64] | float = 0.0
+    freedom: float = 1.0
+
+
+def resample(
+    sums: NDArray[np.float64], powers: NDArray[np.float64], rng: np.random.Generator, draws: int = DRAWS
+) -> Resampled:
+    """Return one place with the blocks of each repeat resampled, and how far its repeats lie apart.
 
     Parameters
     ----------
@@ -107,28 +136,80 @@ def deviations(
 
     Returns
     -------
-    ndarray, shape (draws, quantities)
-        Centred at 0. NaN for a quantity that cannot be resampled: fewer than `FEWEST_BLOCKS` blocks, or a sum that is
-        not above 0 in some resample.
+    Resampled
+        NaN for a quantity that cannot be resampled: fewer than `FEWEST_BLOCKS` blocks, or a sum that is not above 0 in
+        some resample.
     """
     repeats, blocks, _ = sums.shape
+    nothing = np.full(powers.shape[1], np.nan)
+    luck = rng.random((draws, 1))
     if not repeats or blocks < FEWEST_BLOCKS:
-        return np.full((draws, powers.shape[1]), np.nan)
+        return Resampled(np.tile(nothing, (draws, 1)), luck, nothing, nothing, repeats, blocks)
     picked = rng.multinomial(blocks, np.full(blocks, 1 / blocks), size=(draws, repeats)).astype(np.float64)
-    chosen = rng.multinomial(repeats, np.full(repeats, 1 / repeats), size=draws).astype(np.float64)
-    luck = rng.random(draws)[:, None]
     within = _logs(np.einsum("drb,rbc->dc", picked, sums, optimize=True), powers)
-    both = _logs(np.einsum("dr,drb,rbc->dc", chosen, picked, sums, optimize=True), powers)
-    variance = within.var(axis=0, ddof=1) * blocks / (blocks - 1)
-    freedom = np.full(powers.shape[1], repeats * (blocks - 1.0))
-    if repeats > 1:
-        of_repeats = _logs(sums.sum(axis=1), powers).var(axis=0, ddof=1) / repeats
-        wider = of_repeats > variance
-        variance, freedom = np.where(wider, of_repeats, variance), np.where(wider, repeats - 1.0, freedom)
-    spread = both.std(axis=0, ddof=1)
-    shape = (both - both.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    tails = np.sqrt(freedom / stats.chi2.ppf(luck, freedom))
-    found: NDArray[np.float64] = shape * np.sqrt(variance) * tails
+    spread = within.std(axis=0, ddof=1)
+    return Resampled(
+        shape=(within - within.mean(axis=0)) / np.where(spread > 0, spread, 1.0),
+        luck=luck,
+        blocks=within.var(axis=0, ddof=1) * blocks / (blocks - 1),
+        repeats=_logs(sums.sum(axis=1), powers).var(axis=0, ddof=1) if repeats > 1 else nothing,
+        n=repeats,
+        per_repeat=blocks,
+    )
+
+
+def between(variances: ArrayLike, explained: ArrayLike, repeats: ArrayLike) -> Between:
+    """Return how far repeats lie apart, from several places at once.
+
+    A place with three repeats cannot say it; all places of a lab together can, since it is the machine that differs
+    from one repeat to the next.
+
+    Parameters
+    ----------
+    variances, explained : array_like, shape (places,)
+        Variance of a single repeat as the repeats give it, and as the blocks within them do.
+    repeats : array_like, shape (places,)
+        Places with fewer than two repeats, or without a variance, have no say.
+    """
+    found, within, n = (np.asarray(each, dtype=np.float64) for each in (variances, explained, repeats))
+    told = np.isfinite(found) & np.isfinite(within) & (n > 1)
+    freedom = n[told] - 1
+    if not told.any():
+        return Between()
+    excess = float(np.average(found[told] - within[told], weights=freedom))
+    return Between(max(0.0, excess), float(freedom.sum()))
+
+
+def deviations(place: Resampled, apart: Sequence[Between], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return resampled logarithms of a place's quantities, less the logarithm itself.
+
+    Parameters
+    ----------
+    place : Resampled
+        From `resample`.
+    apart : sequence of Between, shape (quantities,)
+        How far repeats lie apart, by quantity.
+    rng : numpy.random.Generator
+        Draws where the repeats might have lain.
+
+    Returns
+    -------
+    ndarray, shape (draws, quantities)
+        Centred at 0: blocks as they were resampled, plus the scatter of repeats, with the tails of Student's t for as
+        many degrees of freedom as both have together (Welch and Satterthwaite). NaN where the place could not be
+        resampled. Repeats are drawn from a normal distribution: three of them have ten different resamples, all too
+        near the middle.
+    """
+    of_repeats = np.array([each.variance for each in apart]) / max(place.n, 1)
+    freedom_of_repeats = np.array([each.freedom for each in apart])
+    freedom_of_blocks = max(place.n, 1) * (place.per_repeat - 1.0)
+    variance = place.blocks + of_repeats
+    doubt = place.blocks**2 / freedom_of_blocks + of_repeats**2 / freedom_of_repeats
+    freedom = np.where(variance > 0, variance**2 / np.where(doubt > 0, doubt, 1.0), freedom_of_blocks)
+    kinds, kind = np.unique(np.nan_to_num(freedom, nan=1.0), return_inverse=True)
+    tails = np.sqrt(kinds / stats.chi2.ppf(place.luck, kinds))[:, kind]
+    repeated = rng.standard_normal(place.shape.shape) * np.sqrt(of_repeats)
+    found: NDArray[np.float64] = (place.shape * np.sqrt(place.blocks) + repeated) * tails
     return found
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from speclab.findings.intervals import Draws, deviations, generator, joined
+from speclab.findings.intervals import Draws, Resampled, between, deviations, generator, joined, resample
 from speclab.findings.pairs import OK
 from speclab.lab import BASELINE
 
@@ -40,8 +40,8 @@ AGAINST_THE_BASELINE = {
 }
 """Findings that are a ratio of an arm's figure to its baseline's, and the figure."""
 
-SIDES = ("step_time of the arm", "step_time of the baseline")
-"""The two sides of a difference of step times, resampled as a pair; no findings of their own."""
+BASE_OF_PAIR = "step_time of the baseline"
+"""What a difference of step times was taken from, resampled as one of a pair; no finding of its own."""
 
 _SUMS = sorted({column for pair in OF_A_CELL.values() for column in pair})
 
@@ -75,29 +75,37 @@ def spreads(blocks: pd.DataFrame, standing: pd.DataFrame, count: int = BLOCKS_TO
     """
     if blocks.empty:
         return Spreads()
+    made = list(_resampled(blocks, standing[standing["state"] == OK], count))
+    scatter: dict[Key, list[tuple[float, float, int]]] = {}
+    for keys, place in made:
+        for index, key in enumerate(keys):
+            told = float(place.repeats[index]), float(place.blocks[index]) * place.n, place.n
+            scatter.setdefault(key[:2], []).append(told)
+    apart = {what: between(*zip(*rows, strict=True)) for what, rows in scatter.items()}
     found: dict[Key, Draws] = {}
-    passed = standing[standing["state"] == OK]
+    for keys, place in made:
+        drawn = deviations(place, [apart[key[:2]] for key in keys], generator(*keys[0]))
+        found |= {key: drawn[:, index] for index, key in enumerate(keys) if np.isfinite(drawn[:, index]).all()}
+    return Spreads(found)
+
+
+def _resampled(blocks: pd.DataFrame, passed: pd.DataFrame, count: int) -> Iterator[tuple[list[Key], Resampled]]:
+    """Yield what can be resampled together: findings of one arm at one place that rest on the same repeats."""
     of_cells = dict(_by_cell(blocks))
-    places = ["source", "arm", "workload", "concurrency"]
-    for (source, arm, workload, concurrency), here in passed.groupby(places, sort=False):
+    for place, here in passed.groupby(["source", "arm", "workload", "concurrency"], sort=False):
+        source, _, workload, concurrency = place
         for repeats, names in _alike(here):
-            place = (source, workload, concurrency)
-            cells = [of_cells.get((source, arm, workload, concurrency, repeat)) for repeat in repeats]
+            cells = [of_cells.get((*place, repeat)) for repeat in repeats]
             bases = [of_cells.get((source, BASELINE, workload, concurrency, repeat)) for repeat in repeats]
-            paired = [name for name in names if name in AGAINST_THE_BASELINE]
             alone = [name for name in names if name in OF_A_CELL]
+            paired = [name for name in names if name in AGAINST_THE_BASELINE]
             if "drafting_time" in names:
-                paired += SIDES
+                paired.append(BASE_OF_PAIR)
             for wanted, sides in ((alone, (cells,)), (paired, (cells, bases))):
                 sums = _side_by_side(*sides) if wanted else None
                 if sums is not None:
-                    made = deviations(joined(sums, count), _powers(wanted), generator(*place))
-                    found |= {
-                        (name, source, arm, workload, concurrency): made[:, index]
-                        for index, name in enumerate(wanted)
-                        if not np.isnan(made[:, index]).any()
-                    }
-    return Spreads(found)
+                    rng = generator(source, workload, concurrency)
+                    yield [(name, *place) for name in wanted], resample(joined(sums, count), _powers(wanted), rng)
 
 
 def _by_cell(blocks: pd.DataFrame) -> Iterator[tuple[Key, NDArray[np.float64]]]:
@@ -137,8 +145,8 @@ def _powers(findings: list[str]) -> NDArray[np.float64]:
         powers[side * len(_SUMS) + _SUMS.index(under), index] = -sign
 
     for index, name in enumerate(findings):
-        if name in SIDES:
-            put("step_time", index, SIDES.index(name), 1)
+        if name == BASE_OF_PAIR:
+            put("step_time", index, 1, 1)
             continue
         put(AGAINST_THE_BASELINE.get(name, name), index, 0, 1)
         if name in AGAINST_THE_BASELINE:

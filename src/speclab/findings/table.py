@@ -19,7 +19,7 @@ from speclab.findings.intervals import Draws
 from speclab.findings.pairs import OK, state, with_baseline
 from speclab.findings.readings import implied_break_even_length, implied_step_time
 from speclab.findings.speed_up import speed_up, speed_up_mean_of_requests
-from speclab.findings.spreads import Key, spreads
+from speclab.findings.spreads import BLOCKS_TO_RESAMPLE, Key, spreads
 from speclab.findings.trend import acceptance_trend
 from speclab.lab import BASELINE
 
@@ -104,6 +104,8 @@ def with_draws(
     k_by_arm: Mapping[str, int],
     answers: pd.DataFrame | None = None,
     blocks: pd.DataFrame | None = None,
+    *,
+    resampled_in: int = BLOCKS_TO_RESAMPLE,
 ) -> tuple[pd.DataFrame, dict[Key, Draws]]:
     """Return all findings of a lab, and the resampled values behind their intervals.
 
@@ -119,6 +121,8 @@ def with_draws(
         Rows of `speclab.metrics.summary.Summary`; without them there is no acceptance trend.
     blocks : pd.DataFrame, optional
         Rows of `speclab.metrics.summary.Summary`; without them only repeats give intervals, and a crossover has none.
+    resampled_in : int
+        Blocks that each window is resampled in.
 
     Returns
     -------
@@ -141,7 +145,8 @@ def with_draws(
     if unknown:
         raise UserError(f"results of unknown arms: {', '.join(unknown)}", "add them to the lab, or move them away")
     long = _long(with_baseline(cells), k_by_arm)
-    of_cells, draws = averaged(long, spreads(pd.DataFrame() if blocks is None else blocks, long.dropna(subset="value")))
+    parts, standing = pd.DataFrame() if blocks is None else blocks, long.dropna(subset="value")
+    of_cells, draws = averaged(long, spreads(parts, standing, resampled_in))
     pooled = acceptance.pooled(positions, cells)
     lengths = acceptance.lengths(pooled)
     table = pd.concat(

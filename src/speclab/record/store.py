@@ -140,7 +140,7 @@ def read(folder: Path) -> Cell:
     except DAMAGE as error:
         problem = (str(error) or type(error).__name__).splitlines()[0]
         raise UserError(f"not a request table ({problem})", REMEDY, file=requests_file) from None
-    return Cell(record, _to_frame(table))
+    return Cell(record, to_frame(table))
 
 
 def to_table(log: CellLog, warm_up: int) -> pa.Table:
@@ -194,7 +194,8 @@ def _lists(rows: Sequence[npt.NDArray[np.generic]], dtype: npt.DTypeLike, elemen
     return pa.ListArray.from_arrays(pa.array(ends), pa.array(values, element))
 
 
-def _to_frame(table: pa.Table) -> pd.DataFrame:
+def to_frame(table: pa.Table) -> pd.DataFrame:
+    """Return a table of `REQUEST_COLUMNS` as `speclab.record.cell.Cell` holds it: one array for each row's events."""
     lists = {name: _rows(table.column(name).combine_chunks()) for name in ("event_us", "event_tokens")}
     frame: pd.DataFrame = table.drop_columns(list(lists)).to_pandas()
     for name, rows in lists.items():
