@@ -179,6 +179,34 @@ def print_advice(
         console.print(table.rendered(advice))
 
 
+@cli.command("compare")
+def compare_runs(
+    run_a: Annotated[str, typer.Argument(help="Folder of the first run; or a lab, with --data twice.")],
+    run_b: Annotated[str | None, typer.Argument(help="Folder of the second run.")] = None,
+    data: Annotated[list[Path] | None, typer.Option(help="Twice: the data folders of the lab's two runs.")] = None,
+    lab: Annotated[str | None, typer.Option(help="Which lab, where a folder holds several.")] = None,
+    engine: EngineOption = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Say what changed between two runs (a version, a flag, a driver), what came of it, and what is noise."""
+    from speclab import comparison
+
+    if run_b is not None and not data:
+        folders = [Path(run_a), Path(run_b)]
+    elif run_b is None and data and len(data) == 2:
+        folders, lab = data, labs.load(run_a).name
+    else:
+        remedy = "name two folders, or a lab and --data twice"
+        raise UserError(f"found {1 + (run_b is not None)} runs and {len(data or ())} data folders", remedy)
+    made = comparison.compare(*folders, lab=lab, engine=engine)
+    if json:
+        typer.echo(comparison.to_json(made))
+        return
+    console = Console(highlight=False)
+    for block in terminal.comparison(made):
+        console.print(block, markup=False) if isinstance(block, str) else console.print(block)
+
+
 @cli.command("text-check")
 def check_text(
     lab: LabName,

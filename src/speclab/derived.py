@@ -132,10 +132,17 @@ def read(lab: str, engine: str | None = None, *, data: Path | None = None) -> Ta
         raise UserError(
             f"results of {lab} on several devices ({', '.join(machines)})", "move all but one away", file=where
         )
-    return _read_machine(where / machines[0], loaded.arms)
+    return read_folder(where / machines[0], loaded.arms)
 
 
-def _read_machine(where: Path, arms: Sequence[str]) -> Tables:
+def read_folder(where: Path, arms: Sequence[str]) -> Tables:
+    """Return the tables that one folder (of a lab on one machine) holds of some arms.
+
+    Raises
+    ------
+    UserError
+        A table is missing or damaged.
+    """
     there = [arm for arm in arms if (where / f"{arm}.cells.csv").exists()]
     return Tables(**{kind: _stack([_read_csv(where / f"{arm}.{kind}.csv") for arm in there]) for kind in KINDS})
 
