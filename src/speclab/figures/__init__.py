@@ -4,7 +4,8 @@ from speclab.figures.acceptance import acceptance_by_position, acceptance_over_c
 from speclab.figures.baseline import occupancy, spare_compute
 from speclab.figures.cost import break_even, ngram_cost_and_return, step_anatomy
 from speclab.figures.keep import keep
-from speclab.figures.speed import arms_at_one, speed_up, trade_off
+from speclab.figures.speed import arms_at_one, speed_up
+from speclab.figures.trade_off import trade_off
 
 __all__ = [
     "acceptance_by_position",
