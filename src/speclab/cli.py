@@ -207,6 +207,37 @@ def compare_runs(
         console.print(block, markup=False) if isinstance(block, str) else console.print(block)
 
 
+@cli.command("check")
+def check_lab(
+    lab: LabName,
+    engine: EngineOption = None,
+    data: Annotated[Path | None, typer.Option(help="Another data folder than data/.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON list of flat objects, a check each.")] = False,
+) -> None:
+    """Show which checks a lab's cells and the lab as a whole passed, and what to do about the rest.
+
+    Exit code 1 where a verdict rests on failed cells alone, or the lab itself fails a check.
+    """
+    from speclab.findings import panel, told
+
+    found = results.of(lab, engine, data=data)
+    withheld = panel.withheld(found.findings)
+    if json:
+        typer.echo(panel.to_json(found.panel))
+    else:
+        console = Console(highlight=False, soft_wrap=False)
+        console.print(f"{found.lab.title}: checks\n{found.source}\n")
+        console.print(terminal.panel(found.panel))
+        if len(withheld):
+            console.print(f"\n{len(withheld)} verdicts are withheld:")
+        for row in withheld.to_dict("records"):
+            why = panel.failed_at(row, found.tables.cells)
+            console.print(f"  {told.place(row)}{why}", markup=False, soft_wrap=True)
+    of_the_lab = found.panel[(found.panel["scope"] == "lab") & (found.panel["verdict"] == "FAIL")]
+    if len(withheld) or len(of_the_lab):
+        raise typer.Exit(1)
+
+
 @cli.command("text-check")
 def check_text(
     lab: LabName,

@@ -12,7 +12,7 @@ import pandas as pd
 from speclab import derived, paths
 from speclab import lab as labs
 from speclab.errors import UserError
-from speclab.findings import choose_k, table
+from speclab.findings import choose_k, panel, table, told
 from speclab.findings.intervals import Draws
 from speclab.findings.others import others
 from speclab.findings.pairs import OK, state
@@ -141,14 +141,23 @@ class Results:
             raise LookupError(f"{finding} at {where} is {row['status']}")
         return float(row["value"])
 
-    def crossing(self, arm: str, workload: str) -> str:
-        """Return where an arm's speed-up falls to 1, in words that also fit when it does not."""
+    def crossing(self, arm: str, workload: str, *, bounds: bool = False) -> str:
+        """Return where an arm's speed-up falls to 1, in words that also fit where it does not, with `bounds` or not."""
+        if self.rows("crossover", arm=arm, workload=workload).empty:
+            return NOTHING
         row = self.row("crossover", arm=arm, workload=workload)
-        if row["status"] == "ok":
-            return f"{row['value']:.0f}"
-        if row["status"] == "not reached":
-            return f"above {row['low']:.0f}" if pd.notna(row["low"]) else f"below {row['high']:.0f}"
-        return str(row["status"])
+        if bounds or row["status"] == "not reached":
+            return told.crossing(row.to_dict())
+        return f"{row['value']:.0f}" if row["status"] == "ok" else str(row["status"])
+
+    def sentences(self, finding: str | list[str], **where: Any) -> list[str]:
+        """Return the rows of a finding as sentences."""
+        return [told.told(row) for row in self.rows(finding, **where).to_dict("records")]
+
+    @cached_property
+    def panel(self) -> pd.DataFrame:
+        """Every check of the lab and its cells, a row each (`speclab.findings.panel.COLUMNS`)."""
+        return panel.panel(self.tables.cells, self.tables.checks, self.findings)
 
     def wide(self, finding: str, *, index: str = "arm", columns: str = "concurrency", **where: Any) -> pd.DataFrame:
         """Return a finding as a table in the lab's order: arms down and concurrencies across, unless told otherwise."""
@@ -161,11 +170,18 @@ class Results:
         index: str = "arm",
         columns: str = "concurrency",
         form: str = "{:.2f}",
+        bounds: bool = False,
         **where: Any,
     ) -> pd.DataFrame:
-        """Return what `wide` does as text: a dash where there is no value, a ``!`` behind one that failed a check."""
+        """Return what `wide` does as text: a dash where there is no value, a ``!`` behind one that failed a check.
+
+        With `bounds`, each value has its interval in brackets.
+        """
         rows = self.rows(finding, **where)
-        text = [marked(value, status, form) for value, status in zip(rows["value"], rows["status"], strict=True)]
+        if bounds:
+            text = [bracketed(row, form) for row in rows.itertuples()]
+        else:
+            text = [marked(value, status, form) for value, status in zip(rows["value"], rows["status"], strict=True)]
         shape = self._shape(rows.assign(value=pd.Series(text, index=rows.index, dtype=object)), index, columns)
         return shape.fillna(NOTHING)
 
@@ -183,6 +199,12 @@ class Results:
 def marked(value: float, status: str, form: str = "{:.2f}") -> str:
     """Return a value as text: a dash where there is none, a ``!`` behind one that failed a check."""
     return NOTHING if pd.isna(value) else form.format(value) + ("" if status == "ok" else "!")
+
+
+def bracketed(row: Any, form: str = "{:.2f}") -> str:
+    """Return the value of a row of findings as `marked` does, with its interval in brackets where there is one."""
+    text = marked(row.value, row.status, form)
+    return text if pd.isna(row.low) or pd.isna(row.high) else f"{text} ({form.format(row.low)}–{form.format(row.high)})"
 
 
 def of(lab: str, engine: str | None = None, *, data: Path | None = None) -> Results:

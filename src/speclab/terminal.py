@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import pandas as pd
+from rich.console import Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from speclab import paths
 from speclab.comparison import Comparison
@@ -57,6 +59,37 @@ def failures(cells: pd.DataFrame) -> list[str]:
         many = f"{len(of_arm)} of {(cells['arm'] == arm).sum()} cells failed"
         lines.append(f"{arm}: {many}; the first, {first['workload']} {first['concurrency']}: {first['failure']}")
     return lines
+
+
+STYLES = {"FAIL": "bold red", "WARN": "yellow", "PASS": "green"}
+
+MOST_LINES = 40
+"""Rows of cells that `panel` prints; the rest is counted (and is in the JSON)."""
+
+
+def panel(table: pd.DataFrame) -> RenderableType:
+    """Return what did not pass as a table, the lab's own checks first, and how many of each check did."""
+    bad = table[table["verdict"] != "PASS"]
+    shown = pd.concat([bad[bad["verdict"] == verdict] for verdict in ("FAIL", "WARN")])
+    shown = shown.sort_values("scope", key=lambda scope: scope != "lab", kind="stable")
+    rows = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for row in shown.head(MOST_LINES).to_dict("records"):
+        told = Text(str(row["reason"]))
+        if row["remedy"]:
+            told.append(f" → {row['remedy']}", style="italic")
+        rows.add_row(Text(str(row["verdict"]), style=STYLES[str(row["verdict"])]), _place(row), str(row["check"]), told)
+    counted = _table("check", "PASS", "WARN", "FAIL")
+    for check, verdicts in table.groupby("check", sort=False)["verdict"]:
+        counted.add_row(str(check), *(str(int((verdicts == verdict).sum())) for verdict in ("PASS", "WARN", "FAIL")))
+    more = [f"and {len(shown) - MOST_LINES} more: --json has all", ""] if len(shown) > MOST_LINES else [""]
+    return Group(rows, *more, counted)
+
+
+def _place(row: Mapping[Hashable, Any]) -> str:
+    parts = [str(row[name]) for name in ("arm", "workload") if isinstance(row[name], str)]
+    parts += [f"{row['concurrency']:g}"] if pd.notna(row["concurrency"]) else []
+    parts += [f"r{row['repeat']:g}"] if pd.notna(row["repeat"]) else []
+    return " ".join(parts) or "the lab"
 
 
 def _table(first: str, *others: str) -> Table:

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from speclab.findings.table import findings
-from speclab.findings.trend import COLUMNS, acceptance_trend
+from speclab.findings.trend import COLUMNS, acceptance_over_answer, acceptance_over_prompt, acceptance_trend
 
 ARM = "ngram-k8"
 
@@ -100,3 +100,54 @@ def test_how_easy_a_text_is_does_not_enter(made, levels):
 
     for bound in ("value", "low", "high"):
         assert trend(levels)[bound] == pytest.approx(trend([1.0, 1.0, 1.0])[bound], rel=1e-9)
+
+
+@pytest.fixture
+def parts(cell_row):
+    """Answers of one cell from (prompt tokens, steps, tokens, early steps and tokens, late steps and tokens)."""
+
+    def build(rows):
+        names = ["prompt_tokens", "steps", "tokens", "early_steps", "early_tokens", "late_steps", "late_tokens"]
+        answers = pd.DataFrame(rows, columns=names).assign(arm=ARM, workload="chat", concurrency=1, repeat=0, answers=1)
+        cells = pd.DataFrame([cell_row(ARM, 1)])
+        answers["prompt_id"] = [f"p{index}" for index in range(len(rows))]
+        return answers.assign(source=cells["source"].iloc[0]), cells
+
+    return build
+
+
+def test_a_fall_over_the_answer_is_found_exactly(parts):
+    # whatever the level of a text, its late part brings nine tenths of its early part
+    rows = [(100, 40, 80, 16, 16 * level, 20, 20 * level * 0.9) for level in (1.2, 2.0, 3.1)]
+    row = acceptance_over_answer(*parts(rows)).iloc[0]
+    assert row[["value", "low", "high"]].tolist() == pytest.approx([-0.1] * 3)
+    assert (row["n"], row["status"]) == (3, "ok")
+
+
+def test_over_the_answer_by_students_t(parts):
+    # equal weights, changes of the logarithm 0.1, 0.2, 0.3: 0.2 +- 4.303 x 0.1 / sqrt(3)
+    rows = [(100, 40, 80, 20, 20, 20, 20 * np.exp(change)) for change in (0.1, 0.2, 0.3)]
+    row = acceptance_over_answer(*parts(rows)).iloc[0]
+    margin = 4.303 * 0.1 / 3**0.5
+    expected = [np.expm1(end) for end in (0.2, 0.2 - margin, 0.2 + margin)]
+    assert row[["value", "low", "high"]].tolist() == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_fall_with_the_prompts_length_is_found_exactly(parts):
+    # a tenth less with each doubling
+    rows = [(2**n, 50, 100 * 0.9**n, 1, 1, 1, 1) for n in range(5, 10)]
+    row = acceptance_over_prompt(*parts(rows)).iloc[0]
+    assert row[["value", "low", "high"]].tolist() == pytest.approx([-0.1] * 3)
+    assert row["n"] == 5
+
+
+def test_prompts_of_one_length_say_nothing_about_it(parts):
+    row = acceptance_over_prompt(*parts([(64, 50, 100, 1, 1, 1, 1)] * 5)).iloc[0]
+    assert (row["status"], row["n"]) == ("not resolved", 5)
+    assert np.isnan(row["value"])
+
+
+def test_tables_without_the_parts_have_no_such_trend(made):
+    answers, cells = made([(prompt, c, 10, 20) for prompt in "abc" for c in (1, 4)])
+    assert acceptance_over_answer(answers, cells).empty
+    assert len(acceptance_trend(answers, cells)) == 1

@@ -92,6 +92,7 @@ def make_cell() -> MakeCell:
                     "output_tokens",
                     "error",
                     "warm_up",
+                    "prompt_tokens",
                 ]
             )
             table = table.astype({"start_s": float, "end_s": float, "output_tokens": float, "warm_up": bool})

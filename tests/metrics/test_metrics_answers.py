@@ -13,7 +13,20 @@ def test_steps_and_tokens_of_each_prompt_without_the_first_token(request_row, ma
     ]
     table = answers_by_prompt(cut(make_cell(rows, k=3)))
     assert table.columns.tolist() == list(COLUMNS)
-    assert table.to_numpy().tolist() == [["chat/00", 2, 3, 9], ["chat/01", 1, 1, 1]]
+    assert table[["prompt_id", "answers", "steps", "tokens"]].to_numpy().tolist() == [
+        ["chat/00", 2, 3, 9],
+        ["chat/01", 1, 1, 1],
+    ]
+
+
+def test_the_parts_of_an_answer_by_hand(request_row, make_cell):
+    # 10 decode tokens: steps begin at 0, 3, 4 | 5, 7 | 8: before 40% are those at 0 and 3, from 80% on that at 8
+    tokens = [1, 3, 1, 1, 2, 1, 2]
+    row = request_row(0.0, [(0.5 + 0.1 * step, count) for step, count in enumerate(tokens)], prompt_tokens=77)
+    parts = answers_by_prompt(cut(make_cell([row, row], k=3))).iloc[0]
+    assert (parts["early_steps"], parts["early_tokens"]) == (2 * 2, 2 * 4)
+    assert (parts["late_steps"], parts["late_tokens"]) == (2 * 3, 2 * 4)
+    assert parts["prompt_tokens"] == 77
 
 
 def test_only_whole_measured_answers_count_wherever_the_window_lies(request_row, make_cell):

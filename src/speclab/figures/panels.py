@@ -63,6 +63,9 @@ def workload_panels(findings: pd.DataFrame, size: tuple[float, float] = WIDE) ->
     """Return a figure with one panel for each workload, side by side on one vertical scale."""
     workloads = in_order(findings["workload"].dropna(), WORKLOADS)
     figure = Figure(figsize=size, layout="constrained")
+    if not workloads:
+        figure.text(0.5, 0.5, "nothing was measured that this figure could show", ha="center", color=GREY)
+        return figure, {}
     axes = figure.subplots(1, len(workloads), sharey=True, squeeze=False)[0]
     for axis, workload in zip(axes, workloads, strict=True):
         axis.set_title(WORKLOADS.get(workload, workload))

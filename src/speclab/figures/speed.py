@@ -35,13 +35,19 @@ def speed_up(findings: pd.DataFrame) -> Figure:
         concurrency_axis(axis, here["concurrency"])
         axis.margins(y=0.12)
         crossings = pick(findings, "crossover", workload=workload, status="ok")
-        for arm, at in zip(crossings["arm"], crossings["value"], strict=True):
-            axis.plot(at, 1.0, marker="o", color="white", markeredgecolor=style_of(arm).colour, markersize=8, zorder=4)
+        lows = crossings["low"].fillna(here["concurrency"].min()).astype(float)
+        highs = crossings["high"].fillna(here["concurrency"].max()).astype(float)
+        known = crossings["low"].notna() | crossings["high"].notna()
+        for arm, at, low, high, sure in zip(crossings["arm"], crossings["value"], lows, highs, known, strict=True):
+            colour = style_of(arm).colour
+            if sure:
+                axis.hlines(1.0, low, high, color=colour, linewidth=3.5, alpha=0.45, zorder=2)
+            axis.plot(at, 1.0, marker="o", color="white", markeredgecolor=colour, markersize=8, zorder=4)
         if index == 0:
             axis.set_ylabel("speed-up over the baseline")
         if index == len(panels) - 1:
             label_starts(axis, starts)
-    badge(figure, f"rings: where the speed-up crosses 1 · {failed_note(rows)}{source_of(rows)}")
+    badge(figure, f"rings: where the speed-up crosses 1 · bars: 95% intervals · {failed_note(rows)}{source_of(rows)}")
     return figure
 
 

@@ -180,7 +180,7 @@ def between(variances: ArrayLike, explained: ArrayLike, repeats: ArrayLike) -> B
     return Between(max(0.0, excess), float(freedom.sum()))
 
 
-def deviations(place: Resampled, apart: Sequence[Between], rng: np.random.Generator) -> NDArray[np.float64]:
+def deviations(place: Resampled, apart: Sequence[Between], repeated: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return resampled logarithms of a place's quantities, less the logarithm itself.
 
     Parameters
@@ -189,16 +189,16 @@ def deviations(place: Resampled, apart: Sequence[Between], rng: np.random.Genera
         From `resample`.
     apart : sequence of Between, shape (quantities,)
         How far repeats lie apart, by quantity.
-    rng : numpy.random.Generator
-        Draws where the repeats might have lain.
+    repeated : ndarray, shape (draws, quantities)
+        Where the repeats might have lain, in standard errors: normal draws. Three repeats themselves have ten different
+        resamples, all too near the middle.
 
     Returns
     -------
     ndarray, shape (draws, quantities)
         Centred at 0: blocks as they were resampled, plus the scatter of repeats, with the tails of Student's t for as
         many degrees of freedom as both have together (Welch and Satterthwaite). NaN where the place could not be
-        resampled. Repeats are drawn from a normal distribution: three of them have ten different resamples, all too
-        near the middle.
+        resampled.
     """
     of_repeats = np.array([each.variance for each in apart]) / max(place.n, 1)
     freedom_of_repeats = np.array([each.freedom for each in apart])
@@ -208,8 +208,7 @@ def deviations(place: Resampled, apart: Sequence[Between], rng: np.random.Genera
     freedom = np.where(variance > 0, variance**2 / np.where(doubt > 0, doubt, 1.0), freedom_of_blocks)
     kinds, kind = np.unique(np.nan_to_num(freedom, nan=1.0), return_inverse=True)
     tails = np.sqrt(kinds / stats.chi2.ppf(place.luck, kinds))[:, kind]
-    repeated = rng.standard_normal(place.shape.shape) * np.sqrt(of_repeats)
-    found: NDArray[np.float64] = (place.shape * np.sqrt(place.blocks) + repeated) * tails
+    found: NDArray[np.float64] = (place.shape * np.sqrt(place.blocks) + repeated * np.sqrt(of_repeats)) * tails
     return found
 
 

@@ -26,7 +26,9 @@ RESTS_ON: dict[str, frozenset[str]] = {
         ),
         _BY_COUNTERS,
     ),
-    **dict.fromkeys(("tokens_per_step", "acceptance_trend"), _BY_EVENTS),
+    **dict.fromkeys(
+        ("tokens_per_step", "acceptance_trend", "acceptance_over_answer", "acceptance_over_prompt"), _BY_EVENTS
+    ),
     "draft_coverage": _BY_COUNTERS | _BY_EVENTS,
 }
 """Findings about the text alone, each with its checks."""

@@ -84,7 +84,9 @@ def spreads(blocks: pd.DataFrame, standing: pd.DataFrame, count: int = BLOCKS_TO
     apart = {what: between(*zip(*rows, strict=True)) for what, rows in scatter.items()}
     found: dict[Key, Draws] = {}
     for keys, place in made:
-        drawn = deviations(place, [apart[key[:2]] for key in keys], generator(*keys[0]))
+        # a machine that is slow through a whole sweep is slow at each of its points: one draw for a curve
+        repeated = np.column_stack([generator(*key[:-1]).standard_normal(len(place.luck)) for key in keys])
+        drawn = deviations(place, [apart[key[:2]] for key in keys], repeated)
         found |= {key: drawn[:, index] for index, key in enumerate(keys) if np.isfinite(drawn[:, index]).all()}
     return Spreads(found)
 

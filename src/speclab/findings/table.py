@@ -20,7 +20,7 @@ from speclab.findings.pairs import OK, state, with_baseline
 from speclab.findings.readings import implied_break_even_length, implied_step_time
 from speclab.findings.speed_up import speed_up, speed_up_mean_of_requests
 from speclab.findings.spreads import BLOCKS_TO_RESAMPLE, Key, spreads
-from speclab.findings.trend import acceptance_trend
+from speclab.findings.trend import acceptance_over_answer, acceptance_over_prompt, acceptance_trend
 from speclab.lab import BASELINE
 
 COLUMNS = [
@@ -69,6 +69,8 @@ UNITS = {
     "counter_residual": "ratio",
     "acceptance_drift": "ratio",
     "acceptance_trend": "ratio",
+    "acceptance_over_answer": "ratio",
+    "acceptance_over_prompt": "ratio",
     "acceptance_by_position": "ratio",
     "acceptance_by_position_conditional": "ratio",
 }
@@ -82,6 +84,13 @@ PAIRED: dict[str, Callable[[pd.DataFrame], pd.Series[float]]] = {
     "implied_break_even_length": implied_break_even_length,
 }
 """Findings that hold a cell against its baseline; `drafting_time_per_position` too, which also needs k."""
+
+TRENDS = {
+    "acceptance_trend": acceptance_trend,
+    "acceptance_over_answer": acceptance_over_answer,
+    "acceptance_over_prompt": acceptance_over_prompt,
+}
+"""Findings that hold texts against themselves or each other."""
 
 OF_DRAFTS = ("reported_acceptance_length", "draft_coverage", "draft_tokens_per_draft", "implied_step_time")
 """Findings of one cell that an arm without drafts does not have."""
@@ -239,7 +248,7 @@ def _trends(answers: pd.DataFrame | None, cells: pd.DataFrame, k_by_arm: Mapping
     if answers is None or answers.empty:
         return pd.DataFrame()
     drafting = answers[answers["arm"].map(dict(k_by_arm)) > 0]
-    return acceptance_trend(drafting, cells).assign(finding="acceptance_trend")
+    return pd.concat([fit(drafting, cells).assign(finding=name) for name, fit in TRENDS.items()], ignore_index=True)
 
 
 def _by_position(pooled: pd.DataFrame) -> list[pd.DataFrame]:

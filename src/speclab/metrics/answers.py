@@ -8,7 +8,13 @@ from numpy.typing import NDArray
 
 from speclab.metrics.window import CellWindow
 
-COLUMNS = ("prompt_id", "answers", "steps", "tokens")
+EARLY, LATE = 0.4, 0.8
+"""Shares of an answer's decode tokens at which its early part ends, and its late part. What follows is in neither: an
+answer's end cuts its last step, and steps that are cut would look like a fall."""
+
+PARTS = ("early_steps", "early_tokens", "late_steps", "late_tokens")
+
+COLUMNS = ("prompt_id", "prompt_tokens", "answers", "steps", "tokens", *PARTS)
 
 
 def answers_by_prompt(cut: CellWindow) -> pd.DataFrame:
@@ -16,15 +22,26 @@ def answers_by_prompt(cut: CellWindow) -> pd.DataFrame:
 
     Every measured answer that ended without error counts, inside the window or not: how many steps a text takes does
     not depend on when it was written, and a cell at one request in flight has few answers. The first token of an
-    answer comes from its prefill and is in neither sum; answers without a decode step are left out.
+    answer comes from its prefill and is in neither sum; answers without a decode step are left out. An early step
+    begins before `EARLY` of the answer's tokens are written, a late one after that and before `LATE`; all tokens of a
+    step belong to it. ``prompt_tokens`` is the prompt's length (null where the server did not say).
     """
     table, decode = cut.requests, cut.all_events.decode
     steps = np.bincount(decode.row, minlength=len(table))
     tokens = np.bincount(decode.row, weights=decode.tokens, minlength=len(table)).astype(np.int64)
+    before_row = np.concatenate([[0], np.cumsum(tokens)[:-1]]) if len(table) else tokens
+    written = (np.cumsum(decode.tokens) - decode.tokens - before_row[decode.row]) / np.maximum(tokens, 1)[decode.row]
+    sums = {"steps": steps, "tokens": tokens}
+    for part, inside in (("early", written < EARLY), ("late", (written >= EARLY) & (written < LATE))):
+        row, of_step = decode.row[inside], decode.tokens[inside]
+        sums[f"{part}_steps"] = np.bincount(row, minlength=len(table))
+        sums[f"{part}_tokens"] = np.bincount(row, weights=of_step, minlength=len(table)).astype(np.int64)
     kept = whole_answers(cut) & (steps > 0)
-    rows = table.assign(steps=steps, tokens=tokens).loc[kept, ["prompt_id", "steps", "tokens"]]
-    grouped = rows.groupby("prompt_id", as_index=False)
-    return grouped.agg(answers=("steps", "size"), steps=("steps", "sum"), tokens=("tokens", "sum"))[list(COLUMNS)]
+    grouped = table.assign(**sums).loc[kept].groupby("prompt_id", as_index=False)
+    counted = grouped.agg(
+        prompt_tokens=("prompt_tokens", "first"), answers=("steps", "size"), **{name: (name, "sum") for name in sums}
+    )
+    return counted[list(COLUMNS)]
 
 
 def whole_answers(cut: CellWindow) -> NDArray[np.bool_]:
