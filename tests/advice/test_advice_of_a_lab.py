@@ -10,7 +10,7 @@ import pytest
 
 from speclab import lab as labs
 from speclab import results
-from speclab.advice import advise, serve, table
+from speclab.advice import advise, frames, serve, table
 from speclab.advice.base import Advice, Part
 from speclab.errors import UserError
 from speclab.findings.schedule import at
@@ -88,6 +88,19 @@ def test_each_warning_links_to_where_it_was_told(advice: Advice) -> None:
     assert {warned.about for warned in advice.warnings} >= {"the threshold", "k = 0 is not free", "CUDA graphs"}
     assert all(link.startswith("https://") for warned in advice.warnings for link in warned.links)
     assert all(warned.links for warned in advice.warnings)
+
+
+def test_the_tables_say_the_same(advice: Advice) -> None:
+    policy = frames.policy(advice).set_index("traffic")
+    assert policy.columns.tolist() == ["1", "64", "256"]
+    assert policy.loc["chat", "256"] == "baseline"
+    assert policy.loc["chat", "1"].startswith("eagle3-k3 2.")
+    assert frames.policy(advice, with_speed=False).set_index("traffic").loc["chat", "1"] == "eagle3-k3"
+    assert frames.tax(advice).set_index("one arm for all").loc["baseline", "costs chat, %"].startswith("0 to ")
+    assert frames.switches(advice)["traffic"].tolist() == ["chat", "revision", "mix"]
+    assert frames.chosen_k(advice).set_index(["drafter", "workload"]).loc[("eagle3-k3", "chat"), "1"] == "3"
+    assert frames.schedules(advice)["schedule"].str.startswith("[[1, ").all()
+    assert part(advice, "chat").turn == {"eagle3-k3": 64, "baseline": 256}
 
 
 def test_json_is_strict_and_whole(advice: Advice) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from speclab.findings.pairs import OK
+from speclab.lab import BASELINE
 from speclab.validation import Frozen
 
 
@@ -63,6 +65,20 @@ class Part(Frozen):
     schedule: tuple[tuple[int, int, int], ...] | None
     """vLLM's ``num_speculative_tokens_per_batch_size`` for it; None where k is the same at each load."""
     lines: tuple[Line, ...]
+
+    @property
+    def turn(self) -> dict[str, int]:
+        """The last load at which speculation is chosen and shown to gain, and the baseline's at the next one.
+
+        Empty where one of the two is not there.
+        """
+        gains = [served for served in self.served if served.arm != BASELINE and served.status == OK]
+        if not gains:
+            return {}
+        beyond = [served for served in self.served if served.concurrency > gains[-1].concurrency]
+        if not beyond or beyond[0].arm != BASELINE:
+            return {}
+        return {gains[-1].arm: gains[-1].concurrency, BASELINE: beyond[0].concurrency}
 
 
 class Tax(Frozen):
