@@ -51,7 +51,7 @@ class Results:
     @cached_property
     def findings(self) -> pd.DataFrame:
         """All findings, a row each; columns as in `speclab.findings.table.COLUMNS`."""
-        return self._found[0]
+        return table.joined(self._found[0], choose_k.rows(self.k_curves))
 
     @cached_property
     def _found(self) -> tuple[pd.DataFrame, dict[Key, Draws]]:
@@ -75,7 +75,7 @@ class Results:
     @cached_property
     def k_curves(self) -> pd.DataFrame:
         """Milliseconds per token at each k of each drafter; columns as in `speclab.findings.choose_k.COLUMNS`."""
-        curves = [choose_k.curves(self.findings, self._bursts, each, self.draws) for each in self.drafters]
+        curves = [choose_k.curves(self._found[0], self._bursts, each, self.draws) for each in self.drafters]
         filled = [table for table in curves if not table.empty]
         return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=choose_k.COLUMNS)
 

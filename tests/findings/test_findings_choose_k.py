@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from speclab import lab as labs
-from speclab.findings.choose_k import curves, worth_measuring
+from speclab.findings.choose_k import curves, rows, worth_measuring
 from speclab.findings.intervals import DRAWS
 from speclab.findings.returns import Drafter, bias, drafters, returns
 
@@ -167,3 +167,17 @@ def test_what_is_worth_measuring_next(step_time: float, wanted: list[int]) -> No
     rows = bursts("eagle3-k3", {1: (240, 126, 180), 2: (240, 111, 205), 3: (240, 100, 240)})
     found = step_times(baseline=6.0, eagle3_k3=step_time)
     assert worth_measuring(curves(found, rows, HEAD, no_draws)) == wanted
+
+
+def test_the_curves_are_findings_too() -> None:
+    found = rows(curves(step_times(baseline=6.0, eagle3_k3=7.2), EAGLE_BURSTS, HEAD, no_draws))
+    by = found.set_index(["finding", "position"])
+    assert by.loc[("tokens_per_step_at_k", 3), ["value", "n", "status"]].tolist() == [2.4, 12, "ok"]
+    assert by.loc[("ms_per_token_at_k", 3), "value"] == pytest.approx(3.0)
+    best = found[found["finding"] == "best_k"].iloc[0]
+    assert (best["value"], best["arm"], best["concurrency"]) == (3, "eagle3-k3", 1.0)
+    assert len(found) == 3 + 3 + 1
+    failed = rows(curves(step_times("failed check", baseline=6.0, eagle3_k3=7.2), EAGLE_BURSTS, HEAD, no_draws))
+    assert set(failed["finding"]) == {"tokens_per_step_at_k", "ms_per_token_at_k"}
+    assert failed.loc[failed["finding"] == "ms_per_token_at_k", ["value", "low", "high"]].isna().all(axis=None)
+    assert rows(curves(step_times(baseline=6.0, eagle3_k3=7.2), pd.DataFrame(), HEAD, no_draws)).empty

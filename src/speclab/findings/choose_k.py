@@ -28,7 +28,7 @@ from speclab.lab import BASELINE
 COLUMNS = [
     *("source", "drafter", "workload", "concurrency", "k", "how", "tokens_per_step", "tokens_low", "tokens_high"),
     *("step_time", "ms_per_token", "low", "high", "over_best", "over_best_low", "over_best_high", "chosen", "cost"),
-    "status",
+    *("prompts", "status"),
 ]
 
 MEASURED, BEYOND, OFF = "measured", "one beyond", "off"
@@ -99,6 +99,31 @@ def worth_measuring(table: pd.DataFrame, most: int = 2) -> list[int]:
     return sorted(sorted(wanted), key=lambda k: -wanted[k])[:most]
 
 
+def rows(table: pd.DataFrame) -> pd.DataFrame:
+    """Return curves as rows of the long table of findings (`speclab.findings.table.COLUMNS`); k stands as position.
+
+    ``tokens_per_step_at_k`` (of each workload), ``ms_per_token_at_k`` and ``best_k`` (of each place); `n` is the
+    prompts. The arm is the drafter's, the one with its largest k.
+    """
+    drafting = table[~table["how"].isin([OFF, BEYOND])].rename(columns={"drafter": "arm", "prompts": "n"})
+    keys = ["source", "arm", "workload"]
+    tokens = drafting.drop_duplicates([*keys, "k"]).assign(
+        finding="tokens_per_step_at_k", status=OK, position=drafting["k"]
+    )
+    tokens = tokens[[*keys, "finding", "position", "tokens_per_step", "tokens_low", "tokens_high", "n", "status"]]
+    names = {"tokens_per_step": "value", "tokens_low": "low", "tokens_high": "high"}
+    of_place = [*keys, "concurrency", "n", "status", "finding"]
+    ms = drafting.assign(finding="ms_per_token_at_k", position=drafting["k"], value=drafting["ms_per_token"])
+    best = drafting[drafting["chosen"].astype(bool)]
+    best = best.assign(finding="best_k", value=best["k"])
+    parts = [
+        tokens.rename(columns=names),
+        ms[[*of_place, "position", "value", "low", "high"]],
+        best[[*of_place, "value"]],
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
 def _curve(at: pd.DataFrame, back: Returns, drafter: Drafter, drawn: DrawsOf) -> pd.DataFrame:
     ks = np.arange(drafter.longest + 2)
     times, cost, status = _step_times(at.set_index("arm"), ks, drafter, drawn)
@@ -108,7 +133,7 @@ def _curve(at: pd.DataFrame, back: Returns, drafter: Drafter, drawn: DrawsOf) ->
     row = pd.DataFrame({"k": ks, "how": [_how(k, back, drafter) for k in ks.tolist()], "cost": cost, "chosen": False})
     row["tokens_per_step"], row["step_time"], row["ms_per_token"] = tokens[0], times[0], ms[0]
     row["tokens_low"], row["tokens_high"] = np.quantile(tokens[1:], [0.025, 0.975], axis=0)
-    row["status"] = status
+    row["prompts"], row["status"] = back.prompts, status
     if status != OK:
         return row.assign(**_NO_RATIO)
     best = 1 + int(np.argmin(ms[0, 1:-1]))
