@@ -12,8 +12,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from speclab import derived, paths, results, sweep, terminal
 from speclab import lab as labs
-from speclab import paths, results, sweep, terminal
 from speclab import run as runs
 from speclab.engines import Options
 from speclab.errors import UserError
@@ -80,13 +80,13 @@ def run_lab(
     if dry_run:
         Console().print(sweep.overview(plans))
         return
-    tables = []
+    tables: list[derived.Tables] = []
     with sweep.Bar(plans, err) as bar:
         for repeat in range(max(asked.repeat for plan in plans for asked in plan.cells) + 1):
-            for plan in plans:
-                runs.run(plan, repeat=repeat, progress=bar.advance)
-                if repeat == max(asked.repeat for asked in plan.cells):
-                    tables.append(runs.tables_of(plan))  # at once: an arm that is whole outlives an interrupted sweep
+            for sharing in [plans] if loaded.side_by_side else [[plan] for plan in plans]:
+                runs.run(*sharing, repeat=repeat, progress=bar.advance)
+                ended = [plan for plan in sharing if repeat == max(asked.repeat for asked in plan.cells)]
+                tables += map(runs.tables_of, ended)  # at once: an arm that is whole outlives an interrupted sweep
     failed = sum(int((each.cells["status"] == "failed").sum()) for each in tables)
     err.print(f"{bar.ran} cells run, {bar.kept} kept, {failed} failed", highlight=False)
     trials = {paths.shown(plan.data) for plan in plans if plan.is_trial and out is None}

@@ -198,6 +198,8 @@ class Lab(Chosen):
     workloads: tuple[WorkloadName, ...] = Field(min_length=1)
     concurrencies: tuple[Concurrency, ...] = Field(min_length=1)
     repeats: Count = 1
+    side_by_side: bool = False
+    """Whether all arms' vLLM servers are up at once in `speclab run`, and every arm measures a cell before the next."""
     phases: Phases = Phases()
     sampling: Sampling = Sampling()
     server: dict[str, ServerFlag] = {}

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import asyncio
-import inspect
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +7,10 @@ import pytest
 
 from speclab import derived, results, run
 from speclab import lab as labs
-from speclab.engines import Options, simulated
-from speclab.engines.base import Answer, EngineFailure
+from speclab.engines import Options
 from speclab.errors import UserError
-from speclab.load.closed_loop import CellLog
-from speclab.metrics.checks import request_errors_check
 from speclab.plan import plan_arm
-from speclab.prompts.base import Prompt
-from speclab.record import lock, store
+from speclab.record import lock
 from speclab.run import run_arm
 
 LAB = """
@@ -147,36 +140,6 @@ def test_a_trial_leaves_the_checkouts_records_and_tables_as_they_are(mini: Path)
     assert {file: file.read_bytes() for file in sorted((mini / "data").rglob("*")) if file.is_file()} == kept
 
 
-@pytest.mark.parametrize(
-    ("failed", "of", "finished"), [(1, 100, True), (2, 100, False), (13, 17, False), (4, 4, False)]
-)
-def test_a_cell_with_too_many_failed_requests_is_not_finished(failed: int, of: int, finished: bool) -> None:
-    prompt = Prompt("chat", "chat/01", "?")
-    broken = [Answer(prompt, start_s=0.0, end_s=0.1, error="HTTP 429")] * failed
-    served = [Answer(prompt, start_s=0.0, event_s=[8.0], event_tokens=[1])] * (of - failed)
-    log = CellLog(start_s=0.0, answers=[*broken, *served], readings=[], lags_s=[])
-    failure = run._failure(log, (1.0, 9.0))
-    if finished:
-        assert failure is None
-    else:
-        assert failure is not None
-        assert failure.kind == "client error"
-        assert failure.reason == f"{failed} of {of} requests failed; the first: HTTP 429"
-
-
-@pytest.mark.parametrize(("moment_s", "is_hung"), [(0.5, True), (2.0, True), (4.9, True), (5.0, False), (9.0, True)])
-def test_a_server_that_is_silent_to_the_end_of_the_window_hung(moment_s: float, is_hung: bool) -> None:
-    answer = Answer(Prompt("chat", "chat/01", "?"), start_s=0.0, event_s=[moment_s], event_tokens=[1])
-    failure = run._failure(CellLog(start_s=0.0, answers=[answer], readings=[], lags_s=[]), (1.0, 9.0))
-    assert (failure is not None) == is_hung
-    if failure is not None:
-        assert (failure.kind, failure.reason) == ("hung", "no token in the last 4 s of the window, 1 requests sent")
-
-
-def test_the_limit_of_failed_requests_is_the_checks() -> None:
-    assert inspect.signature(request_errors_check).parameters["fail_above"].default == run.MOST_FAILED
-
-
 def test_two_runs_on_one_arm_do_not_meet(mini: Path) -> None:
     plan = plan_arm("mini", "baseline")
     folder = plan.folder(plan.cells[0]).parent
@@ -264,6 +227,24 @@ def test_an_arm_may_run_a_part_of_the_lab_more_often(mini: Path) -> None:
     assert tokens[0] != tokens[1], "a repeat draws its acceptance anew"
 
 
+def test_arms_side_by_side_take_turns_at_each_cell(mini: Path) -> None:
+    arms = ("baseline", "eagle3-k3")
+    plans = [plan_arm("mini", arm, engine="vllm", repeats=2, options=Options(device="here")) for arm in arms]
+    order = [
+        [(asked.arm, asked.workload, asked.concurrency) for _, asked in batch] for batch in run._batches(plans, None)
+    ]
+    expected = [
+        ("baseline", "chat", 1), ("eagle3-k3", "chat", 1),
+        ("eagle3-k3", "chat", 4), ("baseline", "chat", 4),
+        ("baseline", "revision", 1), ("eagle3-k3", "revision", 1),
+        ("eagle3-k3", "revision", 4), ("baseline", "revision", 4),
+    ]  # fmt: skip
+    assert order == [expected, expected], "new servers for each repeat"
+    assert [len(batch) for batch in run._batches(plans[:1], 1)] == [4]
+    simulated = [plan_arm("mini", arm) for arm in arms]
+    assert [len(batch) for batch in run._batches(simulated, None)] == [1] * 8
+
+
 def test_findings_can_be_read_from_what_the_run_left(mini: Path) -> None:
     for arm in ("baseline", "eagle3-k3"):
         run_arm("mini", arm)
@@ -285,47 +266,3 @@ def test_a_lab_that_was_not_run_says_what_to_do(mini: Path) -> None:
         UserError, match=r"no results of mini on the engine 'vllm'; run `speclab run mini --engine vllm`"
     ):
         derived.read("mini", "vllm")
-
-
-def test_a_server_that_dies_costs_one_cell_and_is_started_again(mini: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drive the loop that serves an arm with an engine whose server is gone after its first cell."""
-    the_lab = labs.load("mini")
-    arm = the_lab.arm("baseline")
-    cells = plan_arm("mini", "baseline").cells
-    opening = simulated.opening(the_lab, arm, "chat")
-    starts = []
-
-    class Mortal:
-        """The simulator, until its second cell."""
-
-        def __init__(self, engine: Any) -> None:
-            self.engine, self.identity, self.opened_s = engine, engine.identity, asyncio.get_running_loop().time()
-
-        async def send(self, answer: Any, sampling: Any) -> None:
-            if asyncio.get_running_loop().time() > self.opened_s + 1.5 * the_lab.phases.length_s:
-                raise EngineFailure("died mid-run", "the process is gone", log_tail="Killed")
-            await self.engine.send(answer, sampling)
-
-        async def read(self) -> Any:
-            return await self.engine.read()
-
-    class Session:
-        async def __aenter__(self) -> Mortal:
-            starts.append(1)
-            self.inner = opening.engine()
-            return Mortal(await self.inner.__aenter__())
-
-        async def __aexit__(self, *problem: Any) -> None:
-            await self.inner.__aexit__(*problem)
-
-    chat_cells = [cell for cell in cells if cell.workload == "chat"]
-    three = [chat_cells[0], chat_cells[1], chat_cells[0].model_copy(update={"repeat": 1})]
-    mortal = run.Opening(opening.loop_factory, Session)
-    with asyncio.Runner(loop_factory=mortal.loop_factory) as runner:
-        runner.run(run._run_cells(mortal, three, the_lab, mini / "runs", None))
-    records = [json.loads((store.cell_folder(mini / "runs", cell) / "cell.json").read_text()) for cell in three]
-    assert [record["status"] for record in records] == ["ok", "failed", "ok"]
-    assert records[1]["failure"] == {
-        "kind": "died mid-run", "reason": "the process is gone", "log_tail": "Killed",
-    }  # fmt: skip
-    assert len(starts) == 2
