@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 
 from speclab import lab as labs
 from speclab import results
@@ -131,6 +132,24 @@ def test_one_arm_alone_gives_no_advice_and_says_what_would(found: Results) -> No
     cells = found.tables.cells
     with pytest.raises(UserError, match="no arm stands beside the baseline"):
         advise(with_cells(found, cells[cells["arm"] == "baseline"]))
+
+
+def test_a_mix_with_a_part_that_was_not_run_is_refused(found: Results) -> None:
+    with pytest.raises(UserError, match="--mix: no speed-up on completion passed its checks; give shares of chat, rev"):
+        advise(found, {"chat": 0.5, "completion": 0.5})
+
+
+def test_a_mix_whose_parts_were_never_run_at_one_load_is_told(found: Results) -> None:
+    cells = found.tables.cells
+    apart = ((cells["workload"] == "chat") & (cells["concurrency"] == 1)) | (
+        (cells["workload"] == "revision") & (cells["concurrency"] == 64)
+    )
+    made = advise(with_cells(found, cells[apart]))
+    assert [part.name for part in made.parts] == ["chat", "revision"]
+    console = Console(width=200)
+    with console.capture() as shown:
+        console.print(table.rendered(made))
+    assert "mix: at no load are all its parts known" in shown.get()
 
 
 def test_without_a_baseline_it_says_so(found: Results) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from speclab.advice import serve
 from speclab.advice.base import Advice, Change, ChosenK, Line, Part, Served, Tax
 from speclab.advice.warnings import warnings
+from speclab.errors import UserError
 from speclab.findings.choose_k import worth_measuring
 from speclab.findings.policy import Choice, choices, switches
 from speclab.findings.returns import Drafter
@@ -35,7 +36,7 @@ def advise(found: Results, mix: Mapping[str, float] | None = None) -> Advice:
     Raises
     ------
     UserError
-        Nothing stands beside the baseline, or no speed-up passed its checks.
+        Nothing stands beside the baseline, or no speed-up passed its checks, at all or on a part of the mix.
     """
     lab = found.lab
     forced = [name for name in lab.arms if lab.arm(name).is_forced]
@@ -44,6 +45,9 @@ def advise(found: Results, mix: Mapping[str, float] | None = None) -> Advice:
     places = speeds(found.findings, found.draws, [name for name in usable if name != BASELINE])
     known = [workload for workload in lab.workloads if workload in places]
     shares = dict(mix) if mix is not None else equal_shares(known)
+    if missing := [workload for workload in shares if workload not in places]:
+        raise UserError(f"no speed-up on {', '.join(missing)} passed its checks", f"give shares of {', '.join(known)}",
+                        key="--mix")  # fmt: skip
     parts = parts_of(places, found.findings, shares)
     of_mix = mixed(places, parts)
     order = sorted(usable, key=lambda name: k_by_arm[name])

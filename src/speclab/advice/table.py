@@ -33,6 +33,8 @@ def stated(mix: dict[str, float]) -> str:
 
 def _blocks(advice: Advice) -> Iterator[RenderableType]:
     yield _table(frames.policy(advice))
+    if MIX not in {part.name for part in advice.parts}:
+        yield Text("mix: at no load are all its parts known")
     yield Text(f"mix: {stated(advice.mix)} of the tokens\n? neither a gain nor a loss against the baseline is shown\n")
     yield Text("Where to switch", style="bold")
     for part in advice.parts:
