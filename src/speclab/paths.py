@@ -31,6 +31,11 @@ def published() -> Path:
     return root() / "data" / "published"
 
 
+def coverage() -> Path:
+    """Return the folder of the coverage experiment's result."""
+    return root() / "data" / "coverage"
+
+
 def book() -> Path:
     """Return the folder of the book's pages, executed notebooks and figures."""
     return root() / "book"

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from speclab import lab as labs
 from speclab import results
-from speclab.advice import advise, frames, serve, table
+from speclab.advice import advise, advise_or_say_why, frames, serve, table
 from speclab.advice.base import Advice, Part
 from speclab.errors import UserError
 from speclab.findings.schedule import at
@@ -163,6 +163,16 @@ def test_where_all_cells_failed_it_says_so(found: Results) -> None:
     cells = found.tables.cells.assign(status="failed", failure="hung: no token", **dict.fromkeys(numbers, np.nan))
     with pytest.raises(UserError, match=r"no speed-up passed its checks \(12 failed check\)"):
         advise(with_cells(found, cells))
+
+
+def test_a_page_says_why_there_is_no_advice(found: Results) -> None:
+    cells = found.tables.cells
+    said = advise_or_say_why(with_cells(found, cells[cells["arm"] == "baseline"]))
+    assert said.parts == ()
+    assert said.why_not == "no arm stands beside the baseline (arms with results: baseline)"
+    assert frames.policy(said).to_numpy().tolist() == [[said.why_not]]
+    assert frames.tax(said).empty
+    assert advise_or_say_why(found).why_not is None
 
 
 def test_old_tables_without_blocks_and_bursts_give_advice_without_noise(found: Results) -> None:

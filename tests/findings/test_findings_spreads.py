@@ -123,3 +123,26 @@ def test_every_finding_that_names_its_checks_is_one():
     assert checks_of("speed_up") is None
     assert "stationarity" not in checks_of("acceptance_by_position")
     assert "counter reset" in checks_of("acceptance_by_position")
+
+
+def test_a_slow_sweep_is_slow_at_each_of_its_points(lab):
+    repeats = [FAST, [1.3 * tokens for tokens in FAST], FAST]
+    tokens = {"baseline": {at: [STEADY] * 3 for at in (1, 4)}, "ngram-k8": {1: repeats, 4: repeats}}
+    table, draws = found(*lab(tokens))
+    source = table["source"].iloc[0]
+    one, four = (draws["speed_up", source, "ngram-k8", "chat", at] for at in (1, 4))
+    assert np.corrcoef(np.log(one), np.log(four))[0, 1] > 0.7
+
+
+def test_the_counters_reading_has_an_interval_of_its_own(lab):
+    cells, blocks = lab({"baseline": {1: [STEADY]}, "ngram-k8": {1: [FAST]}})
+    cells["time_per_output_token"], cells["reported_acceptance_length"] = 10.0, 2.0
+    even = np.tile([9.0, 10.0, 11.0, 9.5, 10.5], 2)
+    blocks["answer_ms"], blocks["answer_tokens"], blocks["drafts"], blocks["accepted"] = 10 * even, even, 40.0, 40.0
+    row = row_of(found(cells, blocks)[0], "implied_step_time")
+    # each block: 10 ms a token, (40 + 40) / 40 tokens a drafted step: no scatter at all
+    assert row[["value", "low", "high"]].tolist() == pytest.approx([20.0, 20.0, 20.0])
+    blocks.loc[blocks["arm"] == "ngram-k8", "accepted"] = [20.0, 60.0, 40.0, 30.0, 50.0]
+    row = row_of(found(cells, blocks)[0], "implied_step_time")
+    # tokens of a drafted step by block: 1.5, 2.5, 2, 1.75, 2.25; t(4) s / sqrt(5) = 2.776 x 0.395 / 2.236 = 0.49 of 2
+    assert row[["low", "high"]].tolist() == pytest.approx([20 * np.exp(-0.245), 20 * np.exp(0.245)], rel=0.05)

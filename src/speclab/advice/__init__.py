@@ -18,7 +18,7 @@ from speclab.findings.tax import tax
 from speclab.lab import BASELINE, Lab
 from speclab.results import Results
 
-__all__ = ["Advice", "advise"]
+__all__ = ["Advice", "advise", "advise_or_say_why"]
 
 FORCED = "its acceptance is forced, and its text is not the target's"
 
@@ -62,12 +62,23 @@ def advise(found: Results, mix: Mapping[str, float] | None = None) -> Advice:
         parts=advised,
         tax=_taxes(places, of_mix, parts),
         k=_chosen_k(found),
-        worth_measuring={
-            drafter: tuple(worth_measuring(table)) for drafter, table in found.k_curves.groupby("drafter", sort=False)
-        },
+        worth_measuring=_worth_measuring(found),
         left_out=dict.fromkeys(forced, FORCED),
         warnings=warnings(lab, advised, [lab.arm(name) for name in dict.fromkeys([*named, *drafters])]),
     )
+
+
+def advise_or_say_why(found: Results) -> Advice:
+    """Return what `advise` does, or advice with no part that says why there is none: what a page of the book needs."""
+    try:
+        return advise(found)
+    except UserError as error:
+        forced = [name for name in found.lab.arms if found.lab.arm(name).is_forced]
+        return Advice(
+            lab=found.lab.name, source=found.source, mix={}, parts=(), tax=(), k=_chosen_k(found),
+            worth_measuring=_worth_measuring(found), left_out=dict.fromkeys(forced, FORCED), warnings=(),
+            why_not=error.problem,
+        )  # fmt: skip
 
 
 def _part(
@@ -151,6 +162,11 @@ def _taxes(
 def _chosen_k(found: Results) -> tuple[ChosenK, ...]:
     chosen = found.k_curves[found.k_curves["chosen"].astype(bool)]
     return tuple(ChosenK.model_validate(row) for row in chosen[list(ChosenK.model_fields)].to_dict("records"))
+
+
+def _worth_measuring(found: Results) -> dict[str, tuple[int, ...]]:
+    by_drafter = found.k_curves.groupby("drafter", sort=False)
+    return {str(drafter): tuple(worth_measuring(table)) for drafter, table in by_drafter}
 
 
 def _number(value: float) -> float | None:

@@ -131,3 +131,5 @@ class Advice(Frozen):
     left_out: dict[str, str]
     """Arms that are never advised, and why."""
     warnings: tuple[Warned, ...]
+    why_not: str | None = None
+    """Why there is no advice; None where there is."""

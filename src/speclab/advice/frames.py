@@ -21,7 +21,7 @@ def policy(advice: Advice, *, with_speed: bool = True) -> pd.DataFrame:
     for part in advice.parts:
         by = {served.concurrency: _served(served, with_speed) for served in part.served}
         rows.append({"traffic": part.name, **{str(each): by.get(each, NOTHING) for each in at}})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows) if rows else pd.DataFrame({"no advice": [advice.why_not]})
 
 
 def switches(advice: Advice) -> pd.DataFrame:

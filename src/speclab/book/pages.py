@@ -25,7 +25,7 @@ QUESTIONS = (
 """Templates that every lab is asked with, in the order of the chapters."""
 
 ANALYSES = (
-    *((template, "lab09") for template in (*QUESTIONS, "published")),
+    *((template, "lab09") for template in (*QUESTIONS, "published", "coverage")),
     *((template, "cpu-smollm2") for template in (*QUESTIONS, "text", "provenance")),
 )
 """The analysis pages, by template and lab. The engine is the lab's own."""
@@ -137,6 +137,7 @@ def _analysis(template: str, lab: str) -> Page:
             *sorted(tables),
             *sorted(records),
             *sorted(paths.published().glob("*.csv")),
+            *sorted(paths.coverage().glob("*.csv")),
         ),
         outputs=(),
         command=_papermill(template, name) + f" -p lab {lab} -p engine {engine}",

@@ -14,6 +14,7 @@ from speclab import paths
 from speclab.coverage import engine_lab
 from speclab.coverage.fast_lab import FastLab
 from speclab.coverage.held import held, intervals
+from speclab.errors import UserError
 from speclab.findings.spreads import BLOCKS_TO_RESAMPLE
 
 SEEDS = 200
@@ -46,7 +47,20 @@ ENGINE = "simulated engine, one repeat"
 
 def file() -> Path:
     """Return where the experiment keeps its result."""
-    return paths.root() / "data" / "coverage" / "coverage.csv"
+    return paths.coverage() / "coverage.csv"
+
+
+def read() -> pd.DataFrame:
+    """Return the result that the experiment has left, as `run` returns it.
+
+    Raises
+    ------
+    UserError
+        There is none.
+    """
+    if not file().exists():
+        raise UserError("no such file", "make it: python -m speclab.coverage.experiment", file=file())
+    return pd.read_csv(file())
 
 
 def run(seeds: int = SEEDS, workers: int | None = None) -> pd.DataFrame:

@@ -21,6 +21,9 @@ ARM = "speculates"
 SOURCE = "simulated (in closed form)"
 
 
+_NOT_MADE = ("answers", "answer_tokens", "answer_ms", "answer_rates", "drafts", "accepted")
+
+
 @dataclass(frozen=True, slots=True)
 class FastLab:
     """What is true, and what makes it scatter.
@@ -108,7 +111,9 @@ class FastLab:
                 "decode_tokens": summed(tokens),
                 "steps": summed(np.full(len(ends_s), float(rows))),
                 "gap_ms": summed(rows * took_s * 1e3),
-                **dict.fromkeys(("answers", "answer_tokens", "answer_ms", "answer_rates", "drafts"), np.nan),
+                **dict.fromkeys(
+                    ("answers", "answer_tokens", "answer_ms", "answer_rates", "drafts", "accepted"), np.nan
+                ),
             }
         )
 

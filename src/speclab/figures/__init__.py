@@ -3,6 +3,7 @@
 from speclab.figures.acceptance import acceptance_by_position, acceptance_over_concurrency
 from speclab.figures.baseline import occupancy, spare_compute
 from speclab.figures.cost import break_even, ngram_cost_and_return, step_anatomy
+from speclab.figures.coverage import coverage
 from speclab.figures.keep import keep
 from speclab.figures.speed import arms_at_one, speed_up
 from speclab.figures.trade_off import trade_off
@@ -12,6 +13,7 @@ __all__ = [
     "acceptance_over_concurrency",
     "arms_at_one",
     "break_even",
+    "coverage",
     "keep",
     "ngram_cost_and_return",
     "occupancy",

@@ -15,6 +15,7 @@ from speclab.figures.panels import (
     failed_note,
     failed_points,
     in_order,
+    nothing_to_draw,
     pick,
     source_of,
     spread,
@@ -30,6 +31,8 @@ LABEL_ROOM = 0.06
 def acceptance_over_concurrency(findings: pd.DataFrame) -> Figure:
     """Draw the acceptance length that the server reports over concurrency."""
     rows = pick(findings, "reported_acceptance_length")
+    if rows.empty:
+        return nothing_to_draw()
     arms = in_order(rows["arm"], ARMS)
     figure, panels = workload_panels(rows)
     for index, (workload, axis) in enumerate(panels.items()):
@@ -49,6 +52,8 @@ def acceptance_by_position(findings: pd.DataFrame, arms: tuple[str, ...]) -> Fig
     """Draw the share of drafts accepted up to each position, a panel for each arm, a line for each workload."""
     rows = pick(findings, "acceptance_by_position", concurrency=findings["concurrency"].min())
     shown = [arm for arm in arms if arm in set(rows["arm"])]
+    if not shown:
+        return nothing_to_draw()
     figure = Figure(figsize=(WIDE[0], 3.6), layout="constrained")
     axes = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
     for axis, arm in zip(axes, shown, strict=True):

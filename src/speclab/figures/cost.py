@@ -13,6 +13,7 @@ from speclab.figures.panels import (
     failed_note,
     failed_points,
     in_order,
+    nothing_to_draw,
     pick,
     row_of,
     source_of,
@@ -28,8 +29,9 @@ def step_anatomy(findings: pd.DataFrame, workload: str = "chat") -> Figure:
     lowest = findings["concurrency"].min()
     here = findings[(findings["workload"] == workload) & (findings["concurrency"] == lowest)]
     arms = in_order(pick(here, "step_time")["arm"], ARMS)[::-1]
-    base = row_of(here, "step_time", arm=BASELINE)
-    base_ms = base["value"]
+    if BASELINE not in arms:
+        return nothing_to_draw()
+    base_ms = row_of(here, "step_time", arm=BASELINE)["value"]
     figure = Figure(figsize=(WIDE[0], 0.9 + 0.5 * len(arms)), layout="constrained")
     step_axis, token_axis = figure.subplots(1, 2, sharey=True)
     for height, arm in enumerate(arms):
@@ -98,7 +100,10 @@ def break_even(findings: pd.DataFrame, arms: tuple[str, ...]) -> Figure:
 def ngram_cost_and_return(findings: pd.DataFrame, arm: str = "ngram-k8") -> Figure:
     """Draw what n-gram adds to a step beside what it brings back, workload by workload."""
     here = findings[(findings["concurrency"] == findings["concurrency"].min())]
-    workloads = in_order(pick(here, "step_time", arm=arm)["workload"], WORKLOADS)
+    known = [set(pick(here, name, arm=arm)["workload"]) for name in ("drafting_time", "tokens_per_step")]
+    workloads = in_order(set.intersection(*known), WORKLOADS)
+    if not workloads:
+        return nothing_to_draw()
     style = style_of(arm)
     figure = Figure(figsize=(WIDE[0], 0.9 + 0.5 * len(workloads)), layout="constrained")
     cost_axis, return_axis = figure.subplots(1, 2, sharey=True)

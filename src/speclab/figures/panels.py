@@ -59,13 +59,19 @@ def in_order(names: Iterable[str], order: Iterable[str]) -> list[str]:
     return known + [name for name in present if name not in known]
 
 
+def nothing_to_draw() -> Figure:
+    """Return a figure that says that it has nothing to show."""
+    figure = Figure(figsize=(WIDE[0], 1.0), layout="constrained")
+    figure.text(0.5, 0.5, "nothing was measured that this figure could show", ha="center", color=GREY)
+    return figure
+
+
 def workload_panels(findings: pd.DataFrame, size: tuple[float, float] = WIDE) -> tuple[Figure, dict[str, Axes]]:
     """Return a figure with one panel for each workload, side by side on one vertical scale."""
     workloads = in_order(findings["workload"].dropna(), WORKLOADS)
-    figure = Figure(figsize=size, layout="constrained")
     if not workloads:
-        figure.text(0.5, 0.5, "nothing was measured that this figure could show", ha="center", color=GREY)
-        return figure, {}
+        return nothing_to_draw(), {}
+    figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(1, len(workloads), sharey=True, squeeze=False)[0]
     for axis, workload in zip(axes, workloads, strict=True):
         axis.set_title(WORKLOADS.get(workload, workload))

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
-from speclab.figures.panels import badge, failed_note, failed_points, in_order, pick, source_of
+from speclab.figures.panels import badge, failed_note, failed_points, in_order, nothing_to_draw, pick, source_of
 from speclab.figures.style import ARMS, style_of, styled
 from speclab.findings.pairs import OK
 
@@ -49,6 +49,8 @@ def trade_off(
     points = system.merge(
         user[[*_KEYS, "value", "low", "high", "status"]], on=_KEYS, suffixes=("_system", "_user")
     ).assign(status=lambda rows: rows["status_system"].where(rows["status_system"] != OK, rows["status_user"]))
+    if points.empty:
+        return nothing_to_draw()
     figure = Figure(figsize=SIZE, layout="constrained")
     axis = figure.subplots()
     arms = in_order(points["arm"], ARMS)

@@ -22,28 +22,30 @@ How often the intervals of more and fewer blocks hold the truth is on the book's
 Key = tuple[Hashable, ...]
 """Finding, source, arm, workload, concurrency."""
 
-OF_A_CELL: dict[str, tuple[str, str]] = {
-    "system_throughput": ("tokens", "seconds"),
-    "user_throughput": ("answer_rates", "answers"),
-    "time_per_output_token": ("answer_ms", "answer_tokens"),
-    "step_time": ("gap_ms", "steps"),
-    "tokens_per_step": ("decode_tokens", "steps"),
-    "ms_per_accepted_token": ("gap_ms", "decode_tokens"),
-    "draft_coverage": ("drafts", "steps"),
+OF_A_CELL: dict[str, dict[str, int]] = {
+    "system_throughput": {"tokens": 1, "seconds": -1},
+    "user_throughput": {"answer_rates": 1, "answers": -1},
+    "time_per_output_token": {"answer_ms": 1, "answer_tokens": -1},
+    "step_time": {"gap_ms": 1, "steps": -1},
+    "tokens_per_step": {"decode_tokens": 1, "steps": -1},
+    "ms_per_accepted_token": {"gap_ms": 1, "decode_tokens": -1},
+    "draft_coverage": {"drafts": 1, "steps": -1},
+    "implied_step_time": {"answer_ms": 1, "answer_tokens": -1, "drafted_tokens": 1, "drafts": -1},
 }
-"""Findings of one cell as a ratio of two sums over its blocks."""
+"""Findings of one cell as sums over its blocks, each to its power. ``drafted_tokens`` are drafts + accepted."""
 
 AGAINST_THE_BASELINE = {
-    "speed_up": "system_throughput",
-    "speed_up_mean_of_requests": "user_throughput",
-    "break_even_length": "step_time",
+    "speed_up": ("system_throughput", "system_throughput"),
+    "speed_up_mean_of_requests": ("user_throughput", "user_throughput"),
+    "break_even_length": ("step_time", "step_time"),
+    "implied_break_even_length": ("implied_step_time", "time_per_output_token"),
 }
-"""Findings that are a ratio of an arm's figure to its baseline's, and the figure."""
+"""Findings that are a ratio of an arm's figure to a figure of its baseline."""
 
 BASE_OF_PAIR = "step_time of the baseline"
 """What a difference of step times was taken from, resampled as one of a pair; no finding of its own."""
 
-_SUMS = sorted({column for pair in OF_A_CELL.values() for column in pair})
+_SUMS = sorted({column for powers in OF_A_CELL.values() for column in powers})
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,7 @@ def _resampled(blocks: pd.DataFrame, passed: pd.DataFrame, count: int) -> Iterat
 
 def _by_cell(blocks: pd.DataFrame) -> Iterator[tuple[Key, NDArray[np.float64]]]:
     keys = ["source", "arm", "workload", "concurrency", "repeat"]
+    blocks = blocks.assign(drafted_tokens=blocks["drafts"] + blocks["accepted"])
     for key, cell in blocks.sort_values([*keys, "block"], kind="stable").groupby(keys, sort=False):
         yield key, cell[_SUMS].to_numpy(np.float64)
 
@@ -142,15 +145,15 @@ def _powers(findings: list[str]) -> NDArray[np.float64]:
     powers = np.zeros((len(_SUMS) * (2 if is_paired else 1), len(findings)))
 
     def put(figure: str, index: int, side: int, sign: int) -> None:
-        over, under = OF_A_CELL[figure]
-        powers[side * len(_SUMS) + _SUMS.index(over), index] = sign
-        powers[side * len(_SUMS) + _SUMS.index(under), index] = -sign
+        for column, power in OF_A_CELL[figure].items():
+            powers[side * len(_SUMS) + _SUMS.index(column), index] = sign * power
 
     for index, name in enumerate(findings):
         if name == BASE_OF_PAIR:
             put("step_time", index, 1, 1)
             continue
-        put(AGAINST_THE_BASELINE.get(name, name), index, 0, 1)
-        if name in AGAINST_THE_BASELINE:
-            put(AGAINST_THE_BASELINE[name], index, 1, -1)
+        ours, theirs = AGAINST_THE_BASELINE.get(name, (name, None))
+        put(ours, index, 0, 1)
+        if theirs is not None:
+            put(theirs, index, 1, -1)
     return powers

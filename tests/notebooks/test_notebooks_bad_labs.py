@@ -1,0 +1,88 @@
+"""Labs from which little can be concluded: the templates say so, and show no NaN."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from speclab import derived, figures, paths, results
+from speclab import lab as labs
+from speclab.book import glue, table
+
+LAB = "cpu-smollm2"
+TEMPLATES = ("speed_up", "acceptance", "ngram", "method", "conclusions", "milliseconds")
+
+
+def tables(**parts: Any) -> derived.Tables:
+    """The tables of the committed lab, each cut by a function of its rows."""
+    whole = results.of(LAB).tables
+    cut = {kind: getattr(whole, kind) for kind in derived.KINDS}
+    return derived.Tables(**{kind: parts.get(kind, parts.get("every", lambda rows: rows))(cut[kind]) for kind in cut})
+
+
+BAD: dict[str, Any] = {
+    "one arm only": lambda: tables(every=lambda rows: rows[rows["arm"] == "baseline"]),
+    "a missing baseline at one place": lambda: tables(
+        every=lambda rows: rows[(rows["arm"] != "baseline") | (rows["concurrency"] > 1)]
+    ),
+    "a single repeat": lambda: tables(every=lambda rows: rows[rows["repeat"] == 0]),
+    "three requests a cell": lambda: tables(
+        every=lambda rows: rows[(rows["repeat"] == 0) & (rows["concurrency"] == 1)],
+        blocks=lambda rows: rows[(rows["repeat"] == 0) & (rows["concurrency"] == 1)].assign(
+            answers=lambda rows: (rows["block"] < 3).astype(float),
+            tokens=lambda rows: rows["tokens"] * (rows["block"] < 3),
+        ),
+    ),
+    "all cells failed": lambda: tables(
+        cells=lambda rows: rows.assign(
+            status="failed",
+            failure="hung: no answer",
+            **dict.fromkeys(rows.columns[rows.columns.get_loc("window_s") :], None),
+        ),
+        positions=lambda rows: rows[:0],
+        checks=lambda rows: rows[:0],
+        answers=lambda rows: rows[:0],
+        blocks=lambda rows: rows[:0],
+    ),
+}
+
+
+@cache
+def bad(name: str) -> results.Results:
+    return results.Results(labs.load(LAB), BAD[name]())
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_template_says_what_it_cannot(name: str, template: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = bad(name)
+    shown: list[str] = []
+    pasted: dict[str, object] = {}
+    show = table.html
+    monkeypatch.setattr(results, "of", lambda *_: found)
+    monkeypatch.setattr(figures, "keep", lambda figure, stem: shown.append(stem) or figure)
+    monkeypatch.setattr(table, "keep", lambda frame, stem: shown.append(frame.to_csv(na_rep="nan")))
+    monkeypatch.setattr(table, "show", lambda *given, **how: shown.append(show(*given, **how)))
+    monkeypatch.setattr(glue, "paste", lambda stem, value: pasted.update({stem: glue._plain(value)}))
+    monkeypatch.setattr("IPython.display.display", lambda *_: None)
+    scope: dict[str, Any] = {}
+    for cell in json.loads((paths.root() / "notebooks" / f"{template}.ipynb").read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            source = "".join(cell["source"])
+            is_parameters = "parameters" in cell["metadata"].get("tags", [])
+            exec(f"lab, engine = {LAB!r}, 'vllm'" if is_parameters else source, scope)
+    assert shown
+    assert pasted
+    for text in shown:
+        assert ">nan" not in text.lower()
+        assert ",nan" not in text.lower()
+
+
+def test_the_bad_labs_are_as_bad_as_they_say() -> None:
+    assert set(bad("all cells failed").rows("speed_up")["status"]) == {"failed check"}
+    assert bad("one arm only").rows("speed_up").empty
+    assert pd.isna(bad("three requests a cell").rows("speed_up")["low"]).all()
