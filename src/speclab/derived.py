@@ -44,7 +44,7 @@ class Tables:
     blocks : pd.DataFrame
         One row a cell and block of its window: the sums that intervals are resampled from.
     bursts : pd.DataFrame
-        One row a cell, prompt and shorter k: the steps that its answers would have taken.
+        One row a cell and prompt: the steps that its answers would have taken at each shorter k.
     """
 
     cells: pd.DataFrame

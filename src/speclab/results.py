@@ -19,6 +19,7 @@ from speclab.findings.pairs import OK, state
 from speclab.findings.returns import BIAS_COLUMNS, Drafter, bias, drafters
 from speclab.findings.spreads import Key
 from speclab.lab import Lab
+from speclab.metrics.replay import by_k
 from speclab.record import models as weights
 from speclab.record import store
 from speclab.record import text as texts
@@ -93,7 +94,7 @@ class Results:
             return self.tables.bursts
         keys, cells = ["source", "arm", "workload", "concurrency", "repeat"], self.tables.cells
         passed = cells.loc[state(cells, "tokens_per_step") == OK, keys]
-        return self.tables.bursts.merge(passed, on=keys, validate="many_to_one")
+        return by_k(self.tables.bursts.merge(passed, on=keys, validate="many_to_one"))
 
     def others(self, measured: pd.DataFrame) -> pd.DataFrame:
         """Return other people's measurements of this lab's target beside ours (`speclab.findings.others.COLUMNS`)."""

@@ -14,7 +14,7 @@ HEAD = Drafter("eagle3-k3", {3: "eagle3-k3"}, grows=True)
 
 
 def bursts(arm: str, by_k: dict[int, tuple[int, float, int]], prompts: int = 12) -> pd.DataFrame:
-    """Rows as `speclab.metrics.replay` makes them: (tokens, steps, cut tokens) at each k, the same for each prompt."""
+    """Rows as `speclab.metrics.replay.by_k` makes them: (tokens, steps, cut tokens) by k, alike for all prompts."""
     rows = [
         {
             **{"arm": arm, "workload": "chat", "concurrency": 1, "repeat": 0, "source": "simulated (h100-sxm)"},

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from speclab.metrics import summary
-from speclab.metrics.replay import COLUMNS, bursts_by_prompt, expected_steps, runs
+from speclab.metrics.replay import COLUMNS, bursts_by_prompt, by_k, expected_steps, runs
 from speclab.metrics.window import cut
 
 
@@ -59,8 +60,10 @@ def test_easy_places_count_more_than_cutting_lets_them(request_row, make_cell) -
         request_row(1.0, [(1.5, 1), (1.6, 3)], prompt_id="chat/01"),
     ]
     table = bursts_by_prompt(cut(make_cell(rows, k=8)))
-    assert table.columns.tolist() == list(COLUMNS)
-    assert table["k"].max() == 8
+    assert table.columns.tolist() == [
+        *COLUMNS, *(f"steps_{k}" for k in range(1, 9)), *(f"cut_tokens_{k}" for k in range(1, 9))
+    ]  # fmt: skip
+    table = by_k(table)
     at_two = table[table["k"] == 2].set_index("prompt_id")
     # 9 tokens are three steps of 3, then two of 1: cutting has 3 + 1 + 1 tokens in the three steps that were taken
     assert at_two.loc["chat/00", ["tokens", "steps", "cut_tokens"]].tolist() == [11, 5, 5]
@@ -80,4 +83,19 @@ def test_an_arm_without_drafts_and_a_cell_without_answers_have_no_rows(request_r
 
 def test_bursts_carry_the_cells_keys(request_row, make_cell) -> None:
     bursts = summary.of(make_cell([request_row(0.0, [(0.5, 1), (0.6, 2)])], k=3)).bursts
-    assert bursts.columns.tolist() == ["arm", "workload", "concurrency", "repeat", "source", *COLUMNS]
+    assert bursts.columns.tolist()[:7] == ["arm", "workload", "concurrency", "repeat", "source", *COLUMNS]
+    assert by_k(bursts)["k"].tolist() == [1, 2, 3]
+
+
+def test_arms_of_different_k_stand_in_one_table() -> None:
+    both = pd.DataFrame(
+        {
+            **{"arm": ["k1", "k2"], "prompt_id": "a", "tokens": 4},
+            **{"steps_1": [3.0, 2.5], "steps_2": [None, 2], "cut_tokens_1": [4, 3], "cut_tokens_2": [None, 4]},
+        }
+    )
+    table = by_k(both)
+    assert table[["arm", "k", "steps", "cut_tokens"]].to_numpy().tolist() == [
+        ["k1", 1, 3.0, 4.0], ["k2", 1, 2.5, 3.0], ["k2", 2, 2.0, 4.0],
+    ]  # fmt: skip
+    assert by_k(pd.DataFrame(columns=["arm", *COLUMNS])).empty

@@ -49,7 +49,7 @@ def curves(findings: pd.DataFrame, bursts: pd.DataFrame, drafter: Drafter, draws
     findings : pd.DataFrame
         A lab's findings; a step time counts where its status is ok.
     bursts : pd.DataFrame
-        `speclab.metrics.replay.bursts_by_prompt` of the lab's cells, behind their keys; may be empty.
+        `speclab.metrics.replay.by_k` of the lab's cells, behind their keys; may be empty.
     drafter : Drafter
         Whose k.
     draws_of : callable

@@ -93,7 +93,7 @@ def returns(bursts: pd.DataFrame, drafter: Drafter) -> Returns | None:
     Parameters
     ----------
     bursts : pd.DataFrame
-        `speclab.metrics.replay.bursts_by_prompt` of the cells of one source and workload, behind their keys. Answers
+        `speclab.metrics.replay.by_k` of the cells of one source and workload, behind their keys. Answers
         of all concurrencies and repeats are taken together: what a draft returns does not depend on the batch.
     drafter : Drafter
         Whose k.

@@ -16,21 +16,23 @@ from numpy.typing import NDArray
 from speclab.metrics.answers import whole_answers
 from speclab.metrics.window import CellWindow
 
-COLUMNS = ("prompt_id", "k", "tokens", "steps", "cut_tokens")
+COLUMNS = ("prompt_id", "tokens")
+"""Columns of `bursts_by_prompt`; behind them stand ``steps_<k>`` and ``cut_tokens_<k>`` for each k."""
 
 
 def bursts_by_prompt(cut: CellWindow) -> pd.DataFrame:
-    """Return what each prompt's whole answers would have taken at each k up to the arm's own, `COLUMNS`.
+    """Return what each prompt's whole answers would have taken at each k up to the arm's own.
 
-    `tokens` and `steps` are decode tokens and the steps expected for them at ``k``; at the arm's own k these are the
-    steps that were taken. ``cut_tokens`` is what cutting the long drafts would give: tokens of those same steps, none
-    of more than k + 1. So tokens / steps is the replayed return, and cut_tokens / (steps at the arm's own k) the cut
-    one. No rows for an arm that does not draft. The answers are those of `speclab.metrics.answers.answers_by_prompt`.
+    `COLUMNS`, and for each k the steps expected for these decode tokens; at the arm's own k the steps that were taken.
+    ``cut_tokens_<k>`` is what cutting the long drafts would give: tokens of those same steps, none of more than k + 1.
+    So tokens / steps_<k> is the replayed return, and cut_tokens_<k> / (steps at the arm's own k) the cut one. No rows
+    for an arm that does not draft, or whose acceptance is forced. The answers are those of
+    `speclab.metrics.answers.answers_by_prompt`.
     """
     speculation = cut.record.asked.speculation
     decode = cut.all_events.decode
     kept = whole_answers(cut)[decode.row]
-    if speculation is None or not kept.any():
+    if speculation is None or speculation.rejection_sample_method is not None or not kept.any():
         return pd.DataFrame(columns=list(COLUMNS))
     row, burst = decode.row[kept], decode.tokens[kept]
     longest = speculation.num_speculative_tokens
@@ -38,22 +40,34 @@ def bursts_by_prompt(cut: CellWindow) -> pd.DataFrame:
     last, full, rest = runs(row, burst, longest)
     tried, followed = (burst >= longest).sum(), (burst > longest).sum()
     bonus = float(followed / tried) if tried else 0.0
-    tokens = np.bincount(prompt, weights=burst)
-    parts = []
-    for k in range(1, longest + 1):
-        steps = expected_steps(full, rest, longest, k, bonus)
-        parts.append(
-            pd.DataFrame(
-                {
-                    "prompt_id": names,
-                    "k": k,
-                    "tokens": tokens.astype(np.int64),
-                    "steps": np.bincount(prompt[last], weights=steps, minlength=len(names)),
-                    "cut_tokens": np.bincount(prompt, weights=np.minimum(burst, k + 1)).astype(np.int64),
-                }
-            )
-        )
-    return pd.concat(parts, ignore_index=True)
+
+    def summed(values: NDArray[np.float64] | NDArray[np.int64], of: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.bincount(of, weights=values, minlength=len(names)).astype(np.float64)
+
+    shorter = range(1, longest + 1)
+    steps = {f"steps_{k}": summed(expected_steps(full, rest, longest, k, bonus), prompt[last]) for k in shorter}
+    tokens = {f"cut_tokens_{k}": summed(np.minimum(burst, k + 1), prompt) for k in shorter}
+    return pd.DataFrame({"prompt_id": names, "tokens": summed(burst, prompt), **steps, **tokens})
+
+
+def by_k(bursts: pd.DataFrame) -> pd.DataFrame:
+    """Return rows of `bursts_by_prompt`, behind any keys, with a row for each k.
+
+    Returns
+    -------
+    pd.DataFrame
+        The keys and `COLUMNS`, then ``k, steps, cut_tokens``.
+    """
+    keys = [name for name in bursts.columns if not name.startswith(("steps_", "cut_tokens_"))]
+    parts = [
+        bursts[[*keys, name, f"cut_tokens_{k}"]].set_axis([*keys, "steps", "cut_tokens"], axis=1).assign(k=int(k))
+        for name in bursts.columns
+        if name.startswith("steps_")
+        for k in [name.removeprefix("steps_")]
+    ]
+    if not parts:
+        return pd.DataFrame(columns=[*keys, "k", "steps", "cut_tokens"])
+    return pd.concat(parts, ignore_index=True).dropna(subset="steps")
 
 
 def runs(

@@ -70,8 +70,8 @@ class Summary:
         A row for each block of the window: the cell's keys, then `speclab.metrics.blocks.COLUMNS`; no rows if it
         failed.
     bursts : pd.DataFrame
-        A row for each prompt and shorter k: the cell's keys, then `speclab.metrics.replay.COLUMNS`; no rows if it
-        failed or does not draft.
+        A row for each prompt: the cell's keys, then the columns of `speclab.metrics.replay.bursts_by_prompt`; no rows
+        if it failed or does not draft.
     """
 
     row: dict[str, Value]
