@@ -40,6 +40,28 @@ def test_findings_print_one_list_of_flat_objects() -> None:
             assert row["value"] is None
 
 
+def test_every_finding_of_a_cell_has_an_interval() -> None:
+    done = speclab("findings", "lab09", "--json")
+    rows = [row for row in json.loads(done.stdout) if row["finding"] in ("speed_up", "break_even_length", "step_time")]
+    assert rows
+    assert all(row["low"] < row["value"] < row["high"] for row in rows)
+    crossings = [row for row in json.loads(done.stdout) if row["finding"] == "crossover"]
+    assert {row["status"] for row in crossings} <= {"ok", "not reached", "not resolved"}
+    assert all(row["low"] < row["value"] < row["high"] for row in crossings if row["status"] == "ok")
+
+
+def test_check_ends_with_1_where_a_verdict_rests_on_failed_cells() -> None:
+    sound = speclab("check", "lab09", "--json")
+    rows = json.loads(sound.stdout)
+    assert (sound.returncode, sound.stderr) == (0, "")
+    assert {row["scope"] for row in rows} == {"lab", "cell"}
+    assert all(row["remedy"] for row in rows if row["verdict"] != "PASS")
+    noisy = speclab("check", "cpu-smollm2")
+    assert noisy.returncode == 1
+    assert "verdicts are withheld" in noisy.stdout
+    assert noisy.stderr == ""
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

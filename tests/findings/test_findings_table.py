@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from speclab import published
 from speclab.errors import UserError
-from speclab.findings.readings import readings
+from speclab.findings.readings import READINGS, readings, side_by_side
 from speclab.findings.table import COLUMNS, UNITS, findings, to_json
 
 K = {"baseline": 0, "ngram-k8": 8}
@@ -238,3 +239,17 @@ def test_ratios_do_not_see_how_fast_the_machine_is(cell_row, rates, scale):
         return table.loc[table["finding"].isin(["speed_up", "speed_up_mean_of_requests"]), "value"].to_numpy()
 
     np.testing.assert_allclose(ratios(scale), ratios(1.0), rtol=1e-9)
+
+
+def test_both_readings_stand_beside_lab_9s(lab9):
+    table = findings(lab9, pd.DataFrame(), K)
+    both = side_by_side(table, "ngram-k8", 1, published.read("lab09"), "ngram-k8").set_index("finding")
+    assert both.index.tolist() == list(READINGS)
+    assert both.loc["implied_break_even_length", ["value", "published"]].tolist() == pytest.approx(
+        [2.2266, 2.23], abs=1e-4
+    )
+    assert both.loc["reported_acceptance_length", ["value", "published"]].tolist() == [2.00, 2.00]
+    assert both.loc["implied_step_time", "published"] == 13.56
+    # what the report did not measure has no figure of its own
+    assert np.isnan(both.loc["break_even_length", "published"])
+    assert both.loc["break_even_length", "value"] == pytest.approx(1.2803, abs=1e-4)

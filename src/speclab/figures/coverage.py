@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import FixedLocator, PercentFormatter
 
 from speclab.figures.panels import WIDE, badge
 from speclab.figures.style import GREY, styled
@@ -36,7 +36,8 @@ def coverage(table: pd.DataFrame) -> Figure:
         axis.plot(rows["share"], at, linestyle="none", marker=marker, color=colour, label=name)
     axis.set_yticks(list(heights.values()), [f"{scenario}, {blocks} blocks" for scenario, blocks in heights])
     axis.grid(axis="y", visible=False)
-    axis.xaxis.set_major_formatter(PercentFormatter(1.0))
+    axis.xaxis.set_major_locator(FixedLocator([0.6, 0.7, 0.8, 0.9, 0.95, 1.0]))
+    axis.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axis.set_xlabel("95% intervals that held the truth")
     axis.legend(loc="lower left", fontsize=9)
     badge(figure, "band: 90% to 98% · lines: 95% Wilson intervals · simulated")
