@@ -160,6 +160,58 @@ def print_findings(
     typer.echo(table.to_json(found) if json else found.to_string(index=False, na_rep="-", float_format="%.4g"))
 
 
+@cli.command("advise")
+def print_advice(
+    lab: LabName,
+    engine: EngineOption = None,
+    mix: Annotated[
+        str | None, typer.Option(help="Shares of the tokens asked for, e.g. chat=.5,completion=.3,revision=.2.")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Another data folder than data/.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Say which arm to serve at which load, where to switch, what one setting for all costs, and the servers for it."""
+    from speclab.advice import advise, table
+    from speclab.findings.speeds import shares_of
+
+    found = results.of(lab, engine, data=data)
+    advice = advise(found, None if mix is None else shares_of(mix, found.lab.workloads))
+    if json:
+        typer.echo(table.to_json(advice))
+    else:
+        console = Console(highlight=False, soft_wrap=True)
+        console.print(f"{found.lab.title}\n{advice.source}\n")
+        console.print(table.rendered(advice))
+
+
+@cli.command("compare")
+def compare_runs(
+    run_a: Annotated[str, typer.Argument(help="Folder of the first run; or a lab, with --data twice.")],
+    run_b: Annotated[str | None, typer.Argument(help="Folder of the second run.")] = None,
+    data: Annotated[list[Path] | None, typer.Option(help="Twice: the data folders of the lab's two runs.")] = None,
+    lab: Annotated[str | None, typer.Option(help="Which lab, where a folder holds several.")] = None,
+    engine: EngineOption = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Say what changed between two runs (a version, a flag, a driver), what came of it, and what is noise."""
+    from speclab import comparison
+
+    if run_b is not None and not data:
+        folders = [Path(run_a), Path(run_b)]
+    elif run_b is None and data and len(data) == 2:
+        folders, lab = data, labs.load(run_a).name
+    else:
+        remedy = "name two folders, or a lab and --data twice"
+        raise UserError(f"found {1 + (run_b is not None)} runs and {len(data or ())} data folders", remedy)
+    made = comparison.compare(*folders, lab=lab, engine=engine)
+    if json:
+        typer.echo(comparison.to_json(made))
+        return
+    console = Console(highlight=False)
+    for block in terminal.comparison(made):
+        console.print(block, markup=False) if isinstance(block, str) else console.print(block)
+
+
 @cli.command("check")
 def check_lab(
     lab: LabName,

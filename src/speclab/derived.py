@@ -10,7 +10,7 @@ import csv
 import io
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
@@ -22,7 +22,7 @@ from speclab.metrics import summary
 from speclab.record.cell import Cell
 
 DIGITS = "%.6g"
-KINDS = ("cells", "positions", "checks", "answers", "blocks")
+KINDS = ("cells", "positions", "checks", "answers", "blocks", "bursts")
 KEYS = {"arm", "workload", "concurrency", "repeat", "source"}
 """Columns of every row of every table."""
 
@@ -43,6 +43,8 @@ class Tables:
         One row a cell and prompt: the steps that its answers took.
     blocks : pd.DataFrame
         One row a cell and block of its window: the sums that intervals are resampled from.
+    bursts : pd.DataFrame
+        One row a cell and prompt: the steps that its answers would have taken at each shorter k.
     """
 
     cells: pd.DataFrame
@@ -50,6 +52,7 @@ class Tables:
     checks: pd.DataFrame
     answers: pd.DataFrame
     blocks: pd.DataFrame
+    bursts: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
     def source(self) -> str:
@@ -66,6 +69,7 @@ def of(cells: Sequence[Cell]) -> Tables:
         checks=_stack([cell.checks for cell in made]),
         answers=_stack([cell.answers for cell in made]),
         blocks=_stack([cell.blocks for cell in made]),
+        bursts=_stack([cell.bursts for cell in made]),
     )
 
 
@@ -128,10 +132,17 @@ def read(lab: str, engine: str | None = None, *, data: Path | None = None) -> Ta
         raise UserError(
             f"results of {lab} on several devices ({', '.join(machines)})", "move all but one away", file=where
         )
-    return _read_machine(where / machines[0], loaded.arms)
+    return read_folder(where / machines[0], loaded.arms)
 
 
-def _read_machine(where: Path, arms: Sequence[str]) -> Tables:
+def read_folder(where: Path, arms: Sequence[str]) -> Tables:
+    """Return the tables that one folder (of a lab on one machine) holds of some arms.
+
+    Raises
+    ------
+    UserError
+        A table is missing or damaged.
+    """
     there = [arm for arm in arms if (where / f"{arm}.cells.csv").exists()]
     return Tables(**{kind: _stack([_read_csv(where / f"{arm}.{kind}.csv") for arm in there]) for kind in KINDS})
 

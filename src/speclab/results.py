@@ -12,10 +12,14 @@ import pandas as pd
 from speclab import derived, paths
 from speclab import lab as labs
 from speclab.errors import UserError
-from speclab.findings import panel, table, told
+from speclab.findings import choose_k, panel, table, told
 from speclab.findings.intervals import Draws
+from speclab.findings.others import others
+from speclab.findings.pairs import OK, state
+from speclab.findings.returns import BIAS_COLUMNS, Drafter, bias, drafters
 from speclab.findings.spreads import Key
 from speclab.lab import Lab
+from speclab.metrics.replay import by_k
 from speclab.record import models as weights
 from speclab.record import store
 from speclab.record import text as texts
@@ -48,7 +52,7 @@ class Results:
     @cached_property
     def findings(self) -> pd.DataFrame:
         """All findings, a row each; columns as in `speclab.findings.table.COLUMNS`."""
-        return self._found[0]
+        return table.joined(self._found[0], choose_k.rows(self.k_curves))
 
     @cached_property
     def _found(self) -> tuple[pd.DataFrame, dict[Key, Draws]]:
@@ -63,6 +67,42 @@ class Results:
         found = self._found[1]
         keys = [(finding, source, arm, workload, concurrency) for source in self.tables.cells["source"].unique()]
         return next((found[key] for key in keys if key in found), None)
+
+    @cached_property
+    def drafters(self) -> list[Drafter]:
+        """The lab's drafters: arms that differ in nothing but k."""
+        return drafters([self.lab.arm(name) for name in self.lab.arms])
+
+    @cached_property
+    def k_curves(self) -> pd.DataFrame:
+        """Milliseconds per token at each k of each drafter; columns as in `speclab.findings.choose_k.COLUMNS`."""
+        curves = [choose_k.curves(self._found[0], self._bursts, each, self.draws) for each in self.drafters]
+        filled = [table for table in curves if not table.empty]
+        return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=choose_k.COLUMNS)
+
+    @cached_property
+    def k_bias(self) -> pd.DataFrame:
+        """What cutting and replaying a long draft give beside a shorter one that ran (`speclab.findings.returns`)."""
+        tables = [bias(self._bursts, each) for each in self.drafters] if len(self._bursts) else []
+        filled = [table for table in tables if not table.empty]
+        return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=BIAS_COLUMNS)
+
+    @cached_property
+    def _bursts(self) -> pd.DataFrame:
+        """The replayed answers of cells whose text passed its checks."""
+        if self.tables.bursts.empty:
+            return self.tables.bursts
+        keys, cells = ["source", "arm", "workload", "concurrency", "repeat"], self.tables.cells
+        passed = cells.loc[state(cells, "tokens_per_step") == OK, keys]
+        return by_k(self.tables.bursts.merge(passed, on=keys, validate="many_to_one"))
+
+    def others(self, measured: pd.DataFrame) -> pd.DataFrame:
+        """Return other people's measurements of this lab's target beside ours (`speclab.findings.others.COLUMNS`)."""
+        speculating = [arm for arm in map(self.lab.arm, self.lab.arms) if arm.speculation and not arm.is_forced]
+        arms = {(str(arm.speculation.method), arm.k): arm.arm for arm in speculating if arm.speculation}
+        device = self.lab.simulated.device if self.lab.simulated else ""
+        model = self.lab.target.model.rsplit("/", 1)[-1]
+        return others(self.findings, self.k_curves, measured, arms, model, device)
 
     def rows(self, finding: str | list[str], **where: Any) -> pd.DataFrame:
         """Return the rows of a finding (or more) that match `where`, column by column: a value, or a list of them."""

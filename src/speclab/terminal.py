@@ -11,6 +11,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from speclab import paths
+from speclab.comparison import Comparison
 from speclab.results import Results
 
 AT_THE_LOWEST = ("tokens_per_step", "reported_acceptance_length")
@@ -104,3 +106,39 @@ def _shown(found: Results, finding: str, arm: str, workload: str, concurrency: f
     except LookupError:  # not run there
         return "-"
     return "-" if pd.isna(row["value"]) else f"{row['value']:.2f}{'' if row['status'] == 'ok' else mark}"
+
+
+def comparison(found: Comparison) -> list[Table | str]:
+    """Return two runs' comparison as blocks: what changed, each arm as a whole, the throughput of each cell."""
+    blocks: list[Table | str] = [
+        f"A  {paths.shown(found.a.folder)}  {found.a.tables.source}",
+        f"B  {paths.shown(found.b.folder)}  {found.b.tables.source}",
+        "\nwhat changed" if len(found.changed) else "\nnothing that is recorded changed",
+    ]
+    for row in found.changed.to_dict("records"):
+        blocks.append(f"  {row['what']} ({row['arms']}): {_short(str(row['a']))} → {_short(str(row['b']))}")
+    overall = _table("as a whole", "", "B over A", "")
+    for row in found.overall.to_dict("records"):
+        overall.add_row(str(row["arm"]), str(row["finding"]), _ratio(row), str(row["status"]))
+    blocks += ["", overall, ""]
+    in_both = found.cells[(found.cells["finding"] == "system_throughput") & found.cells[["a", "b"]].notna().all(axis=1)]
+    by_cell = _table("tokens per second", "A", "B", "B over A", "")
+    for row in in_both.to_dict("records"):
+        place = f"{row['arm']} {row['workload']} {row['concurrency']:g}"
+        by_cell.add_row(place, f"{row['a']:,.0f}", f"{row['b']:,.0f}", _ratio(row), str(row["status"]))
+    blocks += [by_cell, ""]
+    for finding in dict.fromkeys(found.cells["finding"]):
+        counts = ", ".join(f"{count} {status}" for status, count in found.counted(str(finding)).items())
+        blocks.append(f"{finding}: {counts}")
+    return [*blocks, *(f"note: {note}" for note in found.notes)]
+
+
+def _ratio(row: dict[Hashable, Any] | None) -> str:
+    if row is None or math.isnan(row["ratio"]):
+        return "-"
+    interval = "" if math.isnan(row["low"]) else f" [{row['low']:.3f}, {row['high']:.3f}]"
+    return f"{row['ratio']:.3f}{interval}"
+
+
+def _short(text: str, most: int = 60) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from speclab import paths
 from speclab.book import badge, table
 from speclab.errors import UserError
 
@@ -28,6 +30,14 @@ def test_digits_are_significant_ones() -> None:
 
 def test_an_empty_table_says_so() -> None:
     assert table.html(pd.DataFrame(), "Positions") == "<p>Positions: none.</p>"
+
+
+def test_an_empty_table_is_kept_with_a_row_that_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "book", lambda: tmp_path)
+    table.keep(pd.DataFrame(columns=["arm", "then"]), "switches")
+    table.keep(pd.DataFrame(), "nothing")
+    assert (tmp_path / "tables" / "switches.csv").read_text() == "arm,then\nnone,\n"
+    assert (tmp_path / "tables" / "nothing.csv").read_text() == "table\nnone\n"
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,8 @@ def test_check_ends_with_1_where_a_verdict_rests_on_failed_cells() -> None:
             for address in ("http://[::1", "http://127.0.0.1:99999/v1")
         ),
         (["run", "lab09", "--length-s", "4"], "phases: found"),
+        (["advise", "lab09", "--mix", "chat=.5"], "--mix: the shares add up to 0.5; make them add up to 1"),
+        (["advise", "lab10"], "unknown lab 'lab10'; the labs here: cpu-smollm2, lab09"),
     ],
 )
 def test_a_users_mistake_is_one_line_and_exit_code_2(arguments: list[str], expected: str) -> None:
@@ -96,6 +98,20 @@ def test_a_users_mistake_is_one_line_and_exit_code_2(arguments: list[str], expec
     assert done.returncode == 2
     assert expected in done.stderr.replace("\n", " ")
     assert "Traceback" not in done.stderr
+
+
+def test_advice_for_the_simulated_lab_and_for_the_measured_one() -> None:
+    told = speclab("advise", "lab09", "--engine", "simulated", "--mix", "chat=.5,completion=.3,revision=.2")
+    assert told.returncode == 0, told.stderr
+    assert "mix: 50% chat, 30% completion, 20% revision of the tokens" in told.stdout
+    assert "num_speculative_tokens_per_batch_size = [[1, " in told.stdout
+    assert "one arm for all" in told.stdout
+    done = speclab("advise", "cpu-smollm2", "--json")
+    assert done.returncode == 0, done.stderr
+    advice = json.loads(done.stdout, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert advice["source"].startswith("measured (vLLM")
+    assert list(advice["left_out"]) == ["eagle3-forced"], "its text is not the target's"
+    assert "eagle3-forced" not in {served["arm"] for part in advice["parts"] for served in part["served"]}
 
 
 def test_a_part_of_a_lab_runs_and_is_shown(tmp_path: Path) -> None:

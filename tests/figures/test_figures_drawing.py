@@ -22,7 +22,7 @@ Draw = Callable[[results.Results], Figure]
 DRAWINGS: dict[str, Draw] = {
     "speed_up": lambda found: figures.speed_up(found.findings),
     "arms_at_one": lambda found: figures.arms_at_one(found.findings),
-    "trade_off": lambda found: figures.trade_off(found.findings, ("baseline", "eagle3-k3")),
+    "trade_off": lambda found: figures.trade_off(found.findings, {"baseline": 256, "eagle3-k3": 128}),
     "acceptance": lambda found: figures.acceptance_over_concurrency(found.findings),
     "step_anatomy": lambda found: figures.step_anatomy(found.findings),
     "break_even": lambda found: figures.break_even(found.findings, ("eagle3-k3", "draft-1b-k3")),
@@ -51,6 +51,22 @@ def test_the_speed_up_has_a_line_for_each_arm_and_the_crossings_of_the_findings(
     rings = sorted(float(line.get_xdata()[0]) for line in chat.lines if line.get_color() == "white")
     crossings = found.findings.query("finding == 'crossover' and workload == 'chat' and status == 'ok'")
     assert rings == pytest.approx(sorted(crossings["value"]))
+
+
+def test_the_trade_off_holds_every_point_and_calls_out_the_two_of_the_report(found: results.Results) -> None:
+    drawn = figures.trade_off(found.findings, {"eagle3-k3": 128, "baseline": 256}, {"eagle3-k3": (150, 17_753)})
+    axis = drawn.axes[0]
+    curves = {line.get_label(): line for line in axis.lines if len(line.get_xdata()) == len(found.lab.concurrencies)}
+    assert len(curves) == len(found.lab.arms)
+    called = {text.get_text().splitlines()[0]: text.get_text() for text in axis.texts if "in flight" in text.get_text()}
+    assert set(called) == {"EAGLE-3, k=3", "baseline"}
+    for arm, concurrency in (("eagle3-k3", 128), ("baseline", 256)):
+        where = {"arm": arm, "workload": "chat", "concurrency": concurrency}
+        system, user = (found.value(f"{side}_throughput", **where) for side in ("system", "user"))
+        assert f"{concurrency} in flight:\n{system:,.0f}, {user:.0f} each" in called[style_of(arm).label]
+    assert [text.get_text() for text in axis.texts].count("published") == 1
+    grey = {name: line.get_marker() for name, line in curves.items()}
+    assert len(set(grey.values())) == len(grey), "told apart without colour"
 
 
 def test_labels_keep_their_places_where_they_have_room_and_never_lie_on_each_other() -> None:

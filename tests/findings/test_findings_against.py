@@ -6,7 +6,6 @@ import pytest
 
 from speclab import published
 from speclab.findings.against import DERIVED, PROMPTS, ROLES, against
-from speclab.findings.policy import policy
 
 
 def finding(name: str, value: float, arm: str, workload: str = "chat", **more: object) -> dict[str, object]:
@@ -76,19 +75,3 @@ def test_a_figure_that_follows_is_worked_out(beside: pd.DataFrame, row: str, our
 def test_roles_and_rules_name_published_rows_only() -> None:
     ids = set(published.read("lab09")["id"])
     assert set(ROLES) | set(DERIVED) | set(PROMPTS) <= ids
-
-
-def test_the_policy_takes_the_fastest_arm_or_the_baseline() -> None:
-    rows = pd.DataFrame(
-        [
-            finding("speed_up", 1.5, "a"),
-            finding("speed_up", 2.0, "b"),
-            finding("speed_up", 0.9, "a", concurrency=64.0),
-            finding("speed_up", 0.8, "b", concurrency=64.0),
-            finding("speed_up", 9.0, "b", concurrency=128.0, status="failed check"),
-            finding("speed_up", 1.1, "a", concurrency=128.0),
-        ]
-    )
-    best = policy(rows).set_index("concurrency")
-    assert best["arm"].to_dict() == {1.0: "b", 64.0: "baseline", 128.0: "a"}
-    assert best["speed_up"].to_dict() == {1.0: 2.0, 64.0: 1.0, 128.0: 1.1}

@@ -14,7 +14,7 @@ from speclab import lab as labs
 from speclab.book import glue, table
 
 LAB = "cpu-smollm2"
-TEMPLATES = ("speed_up", "acceptance", "ngram", "method", "conclusions")
+TEMPLATES = ("speed_up", "acceptance", "ngram", "method", "conclusions", "milliseconds")
 
 
 def tables(**parts: Any) -> derived.Tables:

@@ -29,3 +29,26 @@ def test_its_finding_names_are_ours():
 def test_an_unknown_table_names_the_known():
     with pytest.raises(UserError, match=r"there are: .*lab09"):
         published.read("lab10")
+
+
+def test_what_others_measured_says_where_it_stands():
+    table = published.read("measured")
+    assert table["id"].is_unique
+    assert table["source"].str.startswith("https://").all()
+    assert table[["quantity", "method", "value", "unit", "model", "kind"]].notna().all(axis=None)
+    named = table[table["finding"].notna()]
+    assert set(named["finding"]) <= set(UNITS)
+    assert (named["unit"] == named["finding"].map(UNITS)).all()
+    assert set(table["workload"].dropna()) <= {"chat", "completion", "revision"}
+
+
+def test_what_others_measured_is_what_they_say():
+    """By the pages that the rows name: figure 1 of the paper, a constant of vLLM's test, a pull request's run."""
+    value = published.read("measured").set_index("id")["value"]
+    assert value["f1-eagle3-sg-1"] == 1.712
+    assert value[["ct-llama", "ct-llama-0", "ct-llama-1", "ct-llama-2"]].tolist() == [2.60, 0.7296, 0.5208, 0.3545]
+    assert value[[f"p24344-ngram-{place}" for place in range(5)]].tolist() == [0.81, 0.74, 0.70, 0.68, 0.66]
+    # the length is 1 and the shares of its positions: 1 + 0.7296 + 0.5208 + 0.3545
+    assert 1 + value[["ct-llama-0", "ct-llama-1", "ct-llama-2"]].sum() == pytest.approx(value["ct-llama"], abs=0.01)
+    # the derived step cost is the traces' return over the speed-up of their means over requests
+    assert value["tm-eagle3-sg-k3"] / value["f1-eagle3-sg-1"] == pytest.approx(value["be-eagle3-sg-1"], abs=0.002)

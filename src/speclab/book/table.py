@@ -64,8 +64,12 @@ def show(frame: pd.DataFrame, caption: str, **how: Any) -> HTML:
 def keep(frame: pd.DataFrame, name: str) -> None:
     """Write a table to ``book/tables/<name>.csv``, from where chapters show it with ``{csv-table}``.
 
-    Floats are kept to four significant digits; format a column as text where it needs another form.
+    Floats are kept to four significant digits; format a column as text where it needs another form. A table without
+    rows is kept with one that says so: a chapter's ``{csv-table}`` takes no empty file.
     """
+    if frame.empty:
+        columns = [str(column) for column in frame.columns] or ["table"]
+        frame = pd.DataFrame([["none", *[""] * (len(columns) - 1)]], columns=columns)
     into = paths.book() / "tables"
     into.mkdir(parents=True, exist_ok=True)
     frame.to_csv(into / f"{name}.csv", index=False, float_format="%.4g")

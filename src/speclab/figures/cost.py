@@ -29,8 +29,9 @@ def step_anatomy(findings: pd.DataFrame, workload: str = "chat") -> Figure:
     lowest = findings["concurrency"].min()
     here = findings[(findings["workload"] == workload) & (findings["concurrency"] == lowest)]
     arms = in_order(pick(here, "step_time")["arm"], ARMS)[::-1]
-    base = row_of(here, "step_time", arm=BASELINE)
-    base_ms = base["value"]
+    if BASELINE not in arms:
+        return nothing_to_draw()
+    base_ms = row_of(here, "step_time", arm=BASELINE)["value"]
     figure = Figure(figsize=(WIDE[0], 0.9 + 0.5 * len(arms)), layout="constrained")
     step_axis, token_axis = figure.subplots(1, 2, sharey=True)
     for height, arm in enumerate(arms):

@@ -12,10 +12,8 @@ from speclab.figures.panels import (
     colour_of,
     concurrency_axis,
     failed_note,
-    failed_points,
     in_order,
     label_starts,
-    nothing_to_draw,
     pick,
     source_of,
     workload_panels,
@@ -77,42 +75,4 @@ def arms_at_one(findings: pd.DataFrame) -> Figure:
     axis.set_xlabel("speed-up over the baseline, one request in flight")
     axis.legend(loc="lower right", fontsize=9)
     badge(figure, f"{failed_note(rows)}{source_of(rows)}")
-    return figure
-
-
-@styled
-def trade_off(findings: pd.DataFrame, named: tuple[str, ...], workload: str = "chat") -> Figure:
-    """Draw system throughput against per-user throughput, one curve an arm, a point for each concurrency.
-
-    The last points of the `named` arms carry their concurrency.
-    """
-    system = pick(findings, "system_throughput", workload=workload)
-    user = pick(findings, "user_throughput", workload=workload)
-    points = system.merge(
-        user[["arm", "concurrency", "value"]], on=["arm", "concurrency"], suffixes=("_system", "_user")
-    )
-    if points.empty:
-        return nothing_to_draw()
-    figure = Figure(figsize=(WIDE[0] * 0.78, 4.6), layout="constrained")
-    axis = figure.subplots()
-    for arm in in_order(points["arm"], ARMS):
-        here = points[points["arm"] == arm].sort_values("concurrency")
-        style = style_of(arm)
-        axis.plot(here["value_user"], here["value_system"], label=style.label, **style.as_line())
-        failed_points(axis, here, style.marker, x="value_user", y="value_system")
-        for row in here.tail(3).itertuples():
-            if arm in named:
-                axis.annotate(
-                    f"{row.concurrency:g}",
-                    (row.value_user, row.value_system),
-                    xytext=(6, 4),
-                    textcoords="offset points",
-                    fontsize=8.5,
-                    color=style.colour,
-                )
-    axis.set_xlabel("per-user throughput, tok/s")
-    axis.set_ylabel("system throughput, tok/s")
-    axis.set_ylim(bottom=0)
-    axis.legend(fontsize=9)
-    badge(figure, f"numbers at points: requests in flight · {failed_note(points)}{source_of(system)}")
     return figure

@@ -71,6 +71,9 @@ UNITS = {
     "acceptance_trend": "ratio",
     "acceptance_over_answer": "ratio",
     "acceptance_over_prompt": "ratio",
+    "tokens_per_step_at_k": "tokens",
+    "ms_per_token_at_k": "ms",
+    "best_k": "tokens",
     "acceptance_by_position": "ratio",
     "acceptance_by_position_conditional": "ratio",
 }
@@ -172,6 +175,16 @@ def with_draws(
     table[NUMBERS] = table[NUMBERS].astype(float)
     order = table["finding"].map({finding: index for index, finding in enumerate(UNITS)})
     return table.iloc[np.argsort(order.to_numpy(), kind="stable")].reset_index(drop=True), draws
+
+
+def joined(table: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
+    """Return findings with other rows of the same kind among them, in the table's order."""
+    if more.empty:
+        return table
+    both = pd.concat([table, more.assign(unit=more["finding"].map(UNITS)).reindex(columns=COLUMNS)], ignore_index=True)
+    both[NUMBERS] = both[NUMBERS].astype(float)
+    order = both["finding"].map({finding: index for index, finding in enumerate(UNITS)})
+    return both.iloc[np.argsort(order.to_numpy(), kind="stable")].reset_index(drop=True)
 
 
 def to_json(table: pd.DataFrame) -> str:

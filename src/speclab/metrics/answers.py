@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from speclab.metrics.window import CellWindow
 
@@ -35,9 +36,16 @@ def answers_by_prompt(cut: CellWindow) -> pd.DataFrame:
         row, of_step = decode.row[inside], decode.tokens[inside]
         sums[f"{part}_steps"] = np.bincount(row, minlength=len(table))
         sums[f"{part}_tokens"] = np.bincount(row, weights=of_step, minlength=len(table)).astype(np.int64)
-    whole = ~table["warm_up"] & table["error"].isna() & table["output_tokens"].notna() & (steps > 0)
-    grouped = table.assign(**sums).loc[whole].groupby("prompt_id", as_index=False)
+    kept = whole_answers(cut) & (steps > 0)
+    grouped = table.assign(**sums).loc[kept].groupby("prompt_id", as_index=False)
     counted = grouped.agg(
         prompt_tokens=("prompt_tokens", "first"), answers=("steps", "size"), **{name: (name, "sum") for name in sums}
     )
     return counted[list(COLUMNS)]
+
+
+def whole_answers(cut: CellWindow) -> NDArray[np.bool_]:
+    """Return which requests are measured answers that ended without error, shape (requests,)."""
+    table = cut.requests
+    whole = ~table["warm_up"] & table["error"].isna() & table["output_tokens"].notna()
+    return whole.to_numpy(dtype=np.bool_)
