@@ -20,7 +20,7 @@ def row(**changed: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({}, "120 (91 to 150)"),
+        ({}, "120 (91–150)"),
         ({"crossover_low": np.nan}, "120 (to 150)"),
         ({"crossover_high": np.nan}, "120 (from 91)"),
         ({"crossover_low": np.nan, "crossover_high": np.nan}, "120 (any)"),
@@ -38,5 +38,5 @@ def test_a_row_for_each_question_and_a_dash_where_memory_is_full() -> None:
     (printed,) = map_tables.printed(rows, k=3, at=(1, 64, 256)).to_dict("records")
     assert printed == {
         "GPU": "H100", "context": "2,000", "α": "0.7", "at\u00a01": "2.00", "at\u00a064": "1.46", "at\u00a0256": "–",
-        "k=1": "180 (91 to 150)".replace(" ", "\u00a0"), "k=3": "120 (91 to 150)".replace(" ", "\u00a0"),
+        "k=1": "180 (91–150)".replace(" ", "\u00a0"), "k=3": "120 (91–150)".replace(" ", "\u00a0"),
     }  # fmt: skip

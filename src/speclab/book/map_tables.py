@@ -48,6 +48,6 @@ def crossover(row: Mapping[str, Any] | pd.Series[Any]) -> str:
     if pd.isna(row["crossover"]) or row["crossover"] > row["most_in_flight"]:
         return f"over{NO_BREAK}{row['most_in_flight']:.0f}"
     low, high = (None if pd.isna(row[name]) else f"{row[name]:.0f}" for name in ("crossover_low", "crossover_high"))
-    ends = {(True, True): f"{low} to {high}", (True, False): f"from {low}", (False, True): f"to {high}"}
+    ends = {(True, True): f"{low}–{high}", (True, False): f"from {low}", (False, True): f"to {high}"}
     between = ends.get((low is not None, high is not None), "any")
     return f"{row['crossover']:.0f} ({between})".replace(" ", NO_BREAK)
