@@ -50,7 +50,7 @@ def test_it_opens_on_a_telling_frame(page: Page) -> None:
     assert text(page, ".widget-rows .cell") == ["✓", "✓", "✓", "+1", "✓", "✗", "·", "+1"]
     assert text(page, ".widget-rows .kept") == ["kept 4", "kept 2"]
     assert text(page, ".widget-rows .count") == ["5/6", "3/6"]
-    assert text(page, ".widget-totals dd") == ["2.500", "2.533", "3.0 ms", "35.0 ms"]
+    assert text(page, ".widget-totals strong") == ["2.500", "2.533", "3.0 ms", "35.0 ms"]
 
 
 def test_what_a_pass_did_is_said_in_words(page: Page) -> None:
@@ -113,7 +113,7 @@ def test_a_bar_of_the_strip_leads_to_its_pass(page: Page) -> None:
 def test_another_variant_starts_from_its_beginning(page: Page) -> None:
     page.choose("[name=variant]", "0")
     assert state(page) == {"variant": "off", "step": "0", "playing": "false", "speed": "1"}
-    assert text(page, ".widget-totals dd") == ["1.000", "1.000", "6.0 ms", "57.0 ms"]
+    assert text(page, ".widget-totals strong") == ["1.000", "1.000", "6.0 ms", "57.0 ms"]
     assert page.value("document.querySelector('[name=step]').max") == "6"
 
 

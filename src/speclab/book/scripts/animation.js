@@ -13,7 +13,7 @@ const WORDS = {
   "own-surplus": "the target's own token, past the end of the answer",
 };
 
-const BARS = { prefill: "prompt", decode: "target's pass", draft: "drafting", mark: "all done without drafts" };
+const BARS = { prefill: "prompt", decode: "target's pass", draft: "drafting", "plain-end": "all done without drafts" };
 
 const cellsOf = (row) => {
   const cells = [];
@@ -90,7 +90,7 @@ const mountAnimation = (root, recording) => {
     make("span", {}, make("span", { class: `cell ${kind}` }, SIGNS[kind]), WORDS[kind])));
   const bars = make("p", { class: "widget-key", "aria-hidden": "true" }, ...Object.entries(BARS).map(([kind, words]) =>
     make("span", {}, make("span", { class: `swatch ${kind}` }), words)));
-  const totals = make("dl", { class: "widget-totals" });
+  const totals = make("ul", { class: "widget-totals" });
   const caption = make("p", { class: "widget-caption", role: "status", "aria-live": "polite" });
   const keys = make("p", { class: "widget-keys" }, "Keys while the animation has the focus: space plays and pauses, ← → step, Home and End, + − speed, V the next variant, R back to the start.");
 
@@ -138,7 +138,7 @@ const mountAnimation = (root, recording) => {
         onclick: () => go({ step: index, playing: false }) }, draft);
     });
     const off = recording.variants.find((each) => each.gamma === 0);
-    const marks = off ? [make("span", { class: "mark", style: `left:${share(off.done_ms)}` })] : [];
+    const marks = off ? [make("span", { class: "plain-end", style: `left:${share(off.done_ms)}` })] : [];
     strip.replaceChildren(make("div", { class: "track" }, ...bars, ...marks),
       make("div", { class: "scale" }, make("span", {}, "0 ms"),
         make("span", {}, `all done at ${ms(done)}${off && off.done_ms !== done ? ` (without drafts ${ms(off.done_ms)})` : ""}`)));
@@ -152,7 +152,7 @@ const mountAnimation = (root, recording) => {
       ["TPOT p99", ms(variant.tpot_p99_ms)],
       ["All done after", ms(variant.done_ms)],
     ];
-    totals.replaceChildren(...entries.map(([term, value]) => make("div", {}, make("dt", {}, term), make("dd", {}, value))));
+    totals.replaceChildren(...entries.map(([term, value]) => make("li", {}, make("span", {}, term), make("strong", {}, value))));
   };
 
   const draw = () => {

@@ -63,7 +63,7 @@ def read(name: str) -> pd.DataFrame:
     if name in stale():
         remedy = "run `speclab model keep`, which takes some minutes"
         raise UserError("was made by another version of the model, or edited", remedy, file=_file(name))
-    return pd.read_csv(_file(name), float_precision="round_trip")
+    return pd.read_csv(_file(name))
 
 
 def stale() -> list[str]:
