@@ -7,18 +7,16 @@ from typing import Any
 
 import pandas as pd
 
-NONE = "–"
+NONE, NO_BREAK = "–", "\u00a0"
 
 
-def printed(rows: pd.DataFrame, names: Mapping[str, str], k: int, at: Sequence[int]) -> pd.DataFrame:
+def printed(rows: pd.DataFrame, k: int, at: Sequence[int]) -> pd.DataFrame:
     """Return the map as text: a row for each device, context and acceptance.
 
     Parameters
     ----------
     rows : DataFrame
         `speclab.asking.survey.survey`.
-    names : mapping of str to str
-        Device to its name for the reader.
     k : int
         Whose speed-ups are printed.
     at : sequence of int
@@ -27,30 +25,29 @@ def printed(rows: pd.DataFrame, names: Mapping[str, str], k: int, at: Sequence[i
     Returns
     -------
     DataFrame
-        Speed-ups at `at` with k draft positions, and the crossover of each k.
+        Speed-ups at `at` with k draft positions, and the crossover of each k; ``α`` is the acceptance's name.
     """
     made = []
     for (device, context, acceptance), group in rows.groupby(["device", "context", "acceptance"], sort=False):
         shown = group[group["k"] == k].set_index("concurrency")["speed_up"]
         made.append(
-            {"GPU": names[str(device)], "context": f"{context:,.0f}", "acceptance": f"{acceptance}"}
-            | {f"at {each}": f"{shown[each]:.2f}" if each in shown.index else NONE for each in at}
-            | {f"crossover, k={each}": crossover(one.iloc[0]) for each, one in group.groupby("k")}
+            {"GPU": str(device).upper(), "context": f"{context:,.0f}", "α": str(acceptance)}
+            | {f"at{NO_BREAK}{each}": f"{shown[each]:.2f}" if each in shown.index else NONE for each in at}
+            | {f"k={each}": crossover(one.iloc[0]) for each, one in group.groupby("k")}
         )
     return pd.DataFrame(made)
 
 
 def crossover(row: Mapping[str, Any] | pd.Series[Any]) -> str:
-    """Return a crossover with its interval in words, from one row of a survey."""
+    """Return a crossover with its interval, from one row of a survey; ``over n`` where n fill the memory before.
+
+    It holds no-break spaces: a line of the table stays one.
+    """
     if row["status"] == "always below":
-        return "never pays"
+        return "never"
     if pd.isna(row["crossover"]) or row["crossover"] > row["most_in_flight"]:
-        return f"pays to {row['most_in_flight']:.0f}, memory full"
-    return f"{row['crossover']:.0f} ({interval(row)})"
-
-
-def interval(row: Mapping[str, Any] | pd.Series[Any]) -> str:
-    """Return between which crossovers nine of ten draws lie, from one row of a survey."""
-    low = "1 or fewer" if pd.isna(row["crossover_low"]) else f"{row['crossover_low']:.0f}"
-    high = "more than is asked for" if pd.isna(row["crossover_high"]) else f"{row['crossover_high']:.0f}"
-    return f"{low} to {high}"
+        return f"over{NO_BREAK}{row['most_in_flight']:.0f}"
+    low, high = (None if pd.isna(row[name]) else f"{row[name]:.0f}" for name in ("crossover_low", "crossover_high"))
+    ends = {(True, True): f"{low}–{high}", (True, False): f"from {low}", (False, True): f"to {high}"}
+    between = ends.get((low is not None, high is not None), "any")
+    return f"{row['crossover']:.0f} ({between})".replace(" ", NO_BREAK)
