@@ -173,7 +173,7 @@ def test_opens_with_its_question_answered(page: Page) -> None:
     found = answer(OPENING).prediction
     assert state(page)["verdict"] == "pays"
     assert f"At 64 in flight, {found.speed_up[0]:.2f} times" in text(page, ".map-verdict")
-    assert texts(page, ".map-verdict dd") == [
+    assert texts(page, ".map-verdict strong") == [
         f"{found.break_even_length[0]:.2f} tokens", "2.26 tokens", f"{found.best_k[0]}",
         f"{found.crossover.value:.0f} in flight",
     ]  # fmt: skip
@@ -197,7 +197,7 @@ def test_the_models_own_error_stands_on_the_page_and_widens_the_verdict(page: Pa
     worst = max(abs(each["worst_error"]) for each in stated if each["figure"] == "speed-up")
     found = answer(OPENING).prediction.speed_up[0]
     assert f"({worst:.1%}): {found / (1 + worst):.2f} to {found / (1 - worst):.2f}" in text(page, ".map-verdict")
-    lines = texts(page, ".map-results ul li")
+    lines = texts(page, ".map-errors li")
     assert len(lines) == len(stated)
     assert lines[0].endswith(f"mean {stated[0]['mean_abs_error']:.1%}, worst {stated[0]['worst_error']:+.1%}.")
 
@@ -267,7 +267,7 @@ def test_n_gram_has_no_draft_position_to_pay(page: Page) -> None:
     page.choose("[name=method]", "ngram")
     assert page.value("document.querySelector('[name=drafting-ms]').disabled")
     assert "--drafting-ms" not in text(page, ".map-command")
-    assert "worst +27.7%" in " ".join(texts(page, ".map-results ul li"))
+    assert "worst +27.7%" in " ".join(texts(page, ".map-errors li"))
 
 
 def test_the_curve_marks_the_crossover_and_leaves_what_was_fitted_dashed(page: Page) -> None:

@@ -48,10 +48,13 @@ def test_a_card_says_hash_data_and_acceptance_as_they_were_measured(tmp_path: Pa
     (folder / "model.safetensors").write_bytes(b"weights")
     (notes / "corpus.csv").write_text("what,count\nanswer tokens,1234567\n", encoding="utf-8")
     rows = [accepted(Reading(at_s=0), Reading(at_s=9, drafts=8, accepted_by_position=(4.0, 2.0, 1.0)))]
-    said = card.write(Recipe(name="a", target="models/t"), folder, notes, rows).read_text(encoding="utf-8")
+    said = card.write(Recipe(name="a", target="models/t", licence="Apache-2.0"), folder, notes, rows).read_text(
+        encoding="utf-8"
+    )
     assert hashlib.sha256(b"weights").hexdigest() in said
     assert "| fresh questions | 1 | 1.875 | 0.500 0.250 0.125 |" in said
     assert "| answer tokens | 1,234,567 |" in said
-    assert "Apache-2.0" in said
+    assert "Licence: Apache-2.0." in said
+    assert "draft_vocabulary: 12288" in said
     kept = pd.read_csv(notes / "acceptance-a-eagle3.csv").iloc[0]
     assert (kept["set"], kept["drafts"], kept["length"], kept["position_2"]) == ("fresh questions", 8, 1.875, 0.125)

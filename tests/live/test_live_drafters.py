@@ -42,7 +42,7 @@ def head(target: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         sampled_questions=0, sampled_stubs=0, templated_questions=40, library_functions=0, held_out=4, answer_tokens=48,
         rows=36,
     )  # fmt: skip
-    recipe = Recipe(name="tiny", target=str(target), corpus=asked, head=HeadRecipe(draft_vocabulary=128, steps=120))
+    recipe = Recipe(name="tiny", target=str(target), corpus=asked, head=HeadRecipe(draft_vocabulary=128, steps=40))
     folder = tmp_path_factory.mktemp("head")
     torch.set_num_threads(1)  # so small a network's threads would only wait for each other
     corpus.make(recipe, folder / "corpus", workers=1, say=lambda line: None)

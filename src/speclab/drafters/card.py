@@ -7,6 +7,9 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
+import yaml
+
+from speclab import paths
 from speclab.drafters.measure import Accepted, table
 from speclab.drafters.recipe import Recipe
 from speclab.record import whole
@@ -46,8 +49,8 @@ def text(recipe: Recipe, folder: Path, notes: Path, rows: Sequence[Accepted]) ->
     return "\n".join([
         f"# {folder.name}",
         "",
-        f"A drafter for `{recipe.target}`, trained by this project (`speclab drafter train`), served by vLLM as it is.",
-        "Licence: Apache-2.0, as the target's.",
+        f"A drafter for `{paths.shown(paths.root() / recipe.target)}`, trained by this project (`speclab drafter train`), served by vLLM as it is.",
+        f"Licence: {recipe.licence}.",
         "",
         "| | |",
         "|---|---|",
@@ -68,8 +71,8 @@ def text(recipe: Recipe, folder: Path, notes: Path, rows: Sequence[Accepted]) ->
         "",
         "## Recipe",
         "",
-        "```",
-        *(f"{part}: {dict(getattr(recipe, part))}" for part in ("corpus", "head", "draft_model")),
+        "```yaml",
+        yaml.safe_dump(recipe.model_dump(mode="json", exclude_none=True), sort_keys=False).rstrip(),
         "```",
         "",
     ])  # fmt: skip

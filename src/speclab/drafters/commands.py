@@ -18,6 +18,8 @@ from speclab.errors import UserError
 drafter = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 err = Console(stderr=True)
 
+UNKNOWN = str(Recipe.model_fields["licence"].default)
+"""Licence of the drafters of another target."""
 PARTS: tuple[Part, ...] = ("head", "draft-model")
 RecipeOption = Annotated[
     Path | None, typer.Option("--recipe", help="A YAML file; data/drafters/smollm2-135m/recipe.yml by default.")
@@ -125,7 +127,7 @@ def _recipe(file: Path | None, target: Path | None) -> Recipe:
     if not target.is_dir():
         raise UserError(f"no folder {target}", "give the folder of a Llama-type model", key="--target")
     folder = target.resolve()
-    return chosen.model_copy(update={"target": str(folder), "name": folder.name})
+    return chosen.model_copy(update={"target": str(folder), "name": folder.name, "licence": UNKNOWN})
 
 
 def _say(line: str) -> None:

@@ -87,6 +87,8 @@ class Recipe(Chosen):
     """What the drafters are called: ``<name>-eagle3``."""
     target: str
     """The target's folder, from the checkout's root."""
+    licence: str = "that of the target"
+    """Of the drafters; the card says it."""
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**31)] = 9
     corpus: CorpusRecipe = CorpusRecipe()
     head: HeadRecipe = HeadRecipe()

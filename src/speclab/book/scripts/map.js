@@ -99,7 +99,7 @@ const mountMap = (root, data) => {
 
   const word = make("p", { class: "map-word" });
   const said = make("p", {});
-  const totals = make("dl", { class: "widget-totals" });
+  const totals = make("ul", { class: "widget-totals" });
   const beyond = make("p", {});
   const warnings = make("ul", { class: "map-warnings" });
   const live = make("div", { class: "map-verdict", role: "status", "aria-live": "polite" }, word, said, totals, beyond, warnings, problem);
@@ -110,7 +110,7 @@ const mountMap = (root, data) => {
   const map = make("div", { class: "widget-plot" });
   const upwards = labelled("Upwards on the map", choice("up", Object.entries(FIELD_AXES).map(([key, { label }]) => [key, label]), texts.up, (up) => go("up", up)));
   const list = make("div", { class: "wide-table" });
-  const errors = make("ul", {});
+  const errors = make("ul", { class: "map-errors" });
   const command = make("code", { class: "map-command" });
   const results = make("div", { class: "map-results" }, plot, legend, upwards, map,
     make("p", { class: "widget-legend", "aria-hidden": "true" }, ...[["pays", "pays"], ["loses", "loses"]].map(([name, text]) => make("span", {}, make("span", { class: `swatch ${name}` }), text)),
@@ -141,7 +141,7 @@ const mountMap = (root, data) => {
     said.textContent = sentence;
     const figures = [["a step breaks even at", `${times(found.break_even_length[0])} tokens`], ["your acceptance brings", `${times(found.tokens_per_step)} tokens`],
       ["best k here", found.best_k[0] || "0: none"], ["crossover", found.crossover === null ? "none" : `${rounded(found.crossover)} in flight`]];
-    totals.replaceChildren(...figures.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, String(value)))));
+    totals.replaceChildren(...figures.map(([name, value]) => make("li", {}, make("span", {}, name), make("strong", {}, String(value)))));
     beyond.textContent = `${crossoverWords(found)}.`.replace(/^s/, "S");
     warnings.replaceChildren(...found.warnings.map((text) => make("li", {}, `Beware: ${text}.`)));
     curvePlot(plot, { curve: answer(data, { ...asked, concurrency: geometric(1, Math.max(2, top), 49).map((at) => Math.min(at, found.most_in_flight)) }), worst, inside,
