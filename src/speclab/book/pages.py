@@ -54,9 +54,9 @@ _NOT_IN_NOTEBOOKS = (
     "book/mathml.py",
     "book/pages.py",
     "book/sphinx_ext.py",
-    "cli.py",
-    "cli_model.py",
-    "model_commands.py",
+    "cli/",
+    "doctor/",
+    "drafters/",
 )
 
 
@@ -214,7 +214,7 @@ def _code() -> Iterator[Path]:
     source = Path(__file__).parents[1]
     for file in sorted(source.rglob("*")):
         inside = file.relative_to(source).as_posix()
-        if file.is_file() and "__pycache__" not in inside and inside not in _NOT_IN_NOTEBOOKS:
+        if file.is_file() and "__pycache__" not in inside and not inside.startswith(_NOT_IN_NOTEBOOKS):
             yield file
 
 

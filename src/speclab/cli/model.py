@@ -9,15 +9,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
+from speclab.cli.options import err
 from speclab.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 cli = typer.Typer(no_args_is_help=True, help=__doc__)
-err = Console(stderr=True)
 
 ALIASES = {"h100": "h100-sxm", "h200": "h200-sxm", "a100": "a100-sxm"}
 """Short names of devices that a person may type."""

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from speclab import cli
+from speclab.cli.probe import probe
 from speclab.errors import UserError
 from speclab.probe import devices, record
-from speclab.probe.command import probe
 
 
 def test_a_dry_run_says_what_would_be_timed_and_needs_no_torch(capsys: pytest.CaptureFixture[str]) -> None:

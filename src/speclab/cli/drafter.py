@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from speclab import paths
+from speclab.cli.options import err
 from speclab.drafters import checks
 from speclab.drafters import recipe as recipes
 from speclab.drafters.recipe import Part, Recipe
 from speclab.errors import UserError
 
-drafter = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
-err = Console(stderr=True)
+cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 
 UNKNOWN = str(Recipe.model_fields["licence"].default)
 """Licence of the drafters of another target."""
@@ -32,7 +31,7 @@ FolderOption = Annotated[Path | None, typer.Option("--folder", help="For the wor
 WorkersOption = Annotated[int, typer.Option(min=1, help="Processes that write the corpus.")]
 
 
-@drafter.command("corpus")
+@cli.command("corpus")
 def write_corpus(
     recipe: RecipeOption = None,
     target: TargetOption = None,
@@ -47,7 +46,7 @@ def write_corpus(
     corpus.make(chosen, work / "corpus", workers=workers, say=_say)
 
 
-@drafter.command("train")
+@cli.command("train")
 def train(
     recipe: RecipeOption = None,
     target: TargetOption = None,
@@ -77,7 +76,7 @@ def train(
         typer.echo(paths.shown(making.make(each, chosen, work, folder, home / chosen.name, _say)))
 
 
-@drafter.command("measure")
+@cli.command("measure")
 def measure(
     model: Annotated[
         Path | None, typer.Argument(help="The drafter's folder; the kept EAGLE-3 head by default.")

@@ -18,12 +18,6 @@ from speclab.findings.validation.errors import Errors
 TEXT = "–"
 
 
-def add_to(cli: typer.Typer) -> None:
-    """Add the commands to a command line."""
-    cli.command("predict")(predict)
-    cli.command("validate")(validate)
-
-
 def predict(
     acceptance: Annotated[
         str, typer.Option(help="Marginal acceptance by draft position, comma-separated: .63,.38,.25")

@@ -1,0 +1,5 @@
+"""``python -m speclab.cli``."""
+
+from speclab.cli import app
+
+app()

@@ -1,0 +1,144 @@
+"""The commands that read what a lab came to: show, findings, check, advise, compare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from speclab import lab as labs
+from speclab import results, terminal
+from speclab.cli.options import DataOption, EngineOption, LabName, err
+from speclab.errors import UserError
+
+
+def show_speed_up(
+    lab: LabName,
+    engine: EngineOption = None,
+    data: DataOption = None,
+) -> None:
+    """Show a lab's speed-up over requests in flight, where it crosses 1, and both acceptance readings."""
+    found = results.of(lab, engine, data=data)
+    console = Console()
+    console.print(f"{found.lab.title}: speed-up over the baseline by requests in flight\n{found.source}\n")
+    compared = [workload for workload in found.lab.workloads if not found.wide("speed_up", workload=workload).empty]
+    for workload in compared:
+        console.print(terminal.speed_up(found, workload), "")
+    if compared:
+        at = terminal.lowest(found, compared[-1])
+        console.print(f"* at {at:g} in flight: tokens per step over all steps, and acceptance length by counters")
+    else:
+        console.print("nothing stands beside the baseline yet; its own throughput, tok/s:\n")
+        for workload in found.lab.workloads:
+            if (table := terminal.throughput(found, workload)) is not None:
+                console.print(table, "")
+    if (found.findings.query("finding == 'speed_up'")["status"] != "ok").any():
+        console.print(
+            "! this cell, or the baseline's beside it, failed a check and has no say in the crossing (as where"
+        )
+        console.print("  the two were not run under the same conditions):")
+        for cell in found.tables.cells.dropna(subset=["failed_checks"]).to_dict("records"):
+            console.print(f"  {cell['arm']} {cell['workload']} {cell['concurrency']}: {cell['failed_checks']}")
+    for line in terminal.failures(found.tables.cells):
+        err.print(line, style="yellow", highlight=False, markup=False, soft_wrap=True)
+
+
+def print_findings(
+    lab: LabName,
+    engine: EngineOption = None,
+    data: DataOption = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON list of flat objects.")] = False,
+    finding: Annotated[str | None, typer.Option(help="Only this finding, e.g. speed_up.")] = None,
+) -> None:
+    """Print what a lab's results come to, one row a finding."""
+    from speclab.findings import table
+
+    found = results.of(lab, engine, data=data).findings
+    if finding is not None:
+        known = sorted(found["finding"].unique())
+        if finding not in known:
+            raise UserError(f"unknown finding {finding!r}", f"there are {', '.join(known)}", key="--finding")
+        found = found[found["finding"] == finding]
+    typer.echo(table.to_json(found) if json else found.to_string(index=False, na_rep="-", float_format="%.4g"))
+
+
+def check_lab(
+    lab: LabName,
+    engine: EngineOption = None,
+    data: DataOption = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON list of flat objects, a check each.")] = False,
+) -> None:
+    """Show which checks a lab's cells and the lab as a whole passed, and what to do about the rest.
+
+    Exit code 1 where a verdict rests on failed cells alone, or the lab itself fails a check.
+    """
+    from speclab.findings import panel, told
+
+    found = results.of(lab, engine, data=data)
+    withheld = panel.withheld(found.findings)
+    if json:
+        typer.echo(panel.to_json(found.panel))
+    else:
+        console = Console(highlight=False, soft_wrap=False)
+        console.print(f"{found.lab.title}: checks\n{found.source}\n")
+        console.print(terminal.panel(found.panel))
+        if len(withheld):
+            console.print(f"\n{len(withheld)} verdicts are withheld:")
+        for row in withheld.to_dict("records"):
+            why = panel.failed_at(row, found.tables.cells)
+            console.print(f"  {told.place(row)}{why}", markup=False, soft_wrap=True)
+    of_the_lab = found.panel[(found.panel["scope"] == "lab") & (found.panel["verdict"] == "FAIL")]
+    if len(withheld) or len(of_the_lab):
+        raise typer.Exit(1)
+
+
+def print_advice(
+    lab: LabName,
+    engine: EngineOption = None,
+    mix: Annotated[
+        str | None, typer.Option(help="Shares of the tokens asked for, e.g. chat=.5,completion=.3,revision=.2.")
+    ] = None,
+    data: DataOption = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Say which arm to serve at which load, where to switch, what one setting for all costs, and the servers for it."""
+    from speclab.advice import advise, table
+    from speclab.findings.speeds import shares_of
+
+    found = results.of(lab, engine, data=data)
+    advice = advise(found, None if mix is None else shares_of(mix, found.lab.workloads))
+    if json:
+        typer.echo(table.to_json(advice))
+    else:
+        console = Console(highlight=False, soft_wrap=True)
+        console.print(f"{found.lab.title}\n{advice.source}\n")
+        console.print(table.rendered(advice))
+
+
+def compare_runs(
+    run_a: Annotated[str, typer.Argument(help="Folder of the first run; or a lab, with --data twice.")],
+    run_b: Annotated[str | None, typer.Argument(help="Folder of the second run.")] = None,
+    data: Annotated[list[Path] | None, typer.Option(help="Twice: the data folders of the lab's two runs.")] = None,
+    lab: Annotated[str | None, typer.Option(help="Which lab, where a folder holds several.")] = None,
+    engine: EngineOption = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Say what changed between two runs (a version, a flag, a driver), what came of it, and what is noise."""
+    from speclab import comparison
+
+    if run_b is not None and not data:
+        folders = [Path(run_a), Path(run_b)]
+    elif run_b is None and data and len(data) == 2:
+        folders, lab = data, labs.load(run_a).name
+    else:
+        remedy = "name two folders, or a lab and --data twice"
+        raise UserError(f"found {1 + (run_b is not None)} runs and {len(data or ())} data folders", remedy)
+    made = comparison.compare(*folders, lab=lab, engine=engine)
+    if json:
+        typer.echo(comparison.to_json(made))
+        return
+    console = Console(highlight=False)
+    for block in terminal.comparison(made):
+        console.print(block, markup=False) if isinstance(block, str) else console.print(block)
