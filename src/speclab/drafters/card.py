@@ -49,7 +49,7 @@ def text(recipe: Recipe, folder: Path, notes: Path, rows: Sequence[Accepted]) ->
     return "\n".join([
         f"# {folder.name}",
         "",
-        f"A drafter for `{paths.shown(paths.root() / recipe.target)}`, trained by this project (`speclab drafter train`), served by vLLM as it is.",
+        f"Drafts for `{paths.shown(paths.root() / recipe.target)}`; made by `speclab drafter train`, served by vLLM.",
         f"Licence: {recipe.licence}.",
         "",
         "| | |",
