@@ -35,7 +35,7 @@ test: $(INSTALLED)  ## everything that needs no GPU and no real vLLM
 	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
 
 test-live: $(CPU_INSTALLED)  ## real vLLM on this machine's CPU (installs 4 GB into .venv-cpu)
-	$(CPU_VENV)/bin/python -m pytest -m "live or not live" tests/drafters tests/live
+	$(CPU_VENV)/bin/python -m pytest -m "live or not live" tests/live tests/drafters/test_drafters_eagle3.py tests/drafters/test_drafters_training.py
 
 lab-cpu-quick: $(CPU_INSTALLED)  ## n-gram against the baseline on real vLLM, 1, 4 and 16 in flight, a few seconds each
 	$(CPU_VENV)/bin/speclab weights smollm2
@@ -51,7 +51,7 @@ lab-cpu: $(CPU_INSTALLED)  ## the whole CPU lab on real vLLM: about 100 minutes 
 drafters: $(CPU_INSTALLED)  ## train an EAGLE-3 head and a draft model for SmolLM2 anew, about an hour (MINUTES=180: more); goes on where it stopped
 	$(CPU_VENV)/bin/speclab weights smollm2
 	$(CPU_VENV)/bin/speclab drafter train $(if $(MINUTES),--minutes $(MINUTES))
-	$(CPU_VENV)/bin/speclab drafter measure $(if $(MINUTES),models/smollm2-135m-eagle3) --card
+	$(CPU_VENV)/bin/speclab drafter measure $(if $(MINUTES),models/smollm2-135m-eagle3 --minutes $(MINUTES)) --card
 
 lint: $(INSTALLED)  ## style and types
 	$(BIN)/ruff check src tests

@@ -83,6 +83,7 @@ def measure(
     ] = None,
     recipe: RecipeOption = None,
     target: TargetOption = None,
+    minutes: MinutesOption = None,
     k: Annotated[int, typer.Option(min=1, help="Draft tokens at each step.")] = 3,
     card: Annotated[
         bool, typer.Option("--card/--no-card", help="Write the model card anew from what was measured.")
@@ -92,7 +93,7 @@ def measure(
     from speclab.drafters import card as cards
     from speclab.drafters import measure as measuring
 
-    chosen = _recipe(recipe, target)
+    chosen = _recipe(recipe, target, minutes)
     folder = model or paths.drafters() / f"{chosen.name}-eagle3"
     notes = next((home / chosen.name for home in (folder.parent, paths.drafters()) if (home / chosen.name).is_dir()),
                  folder.parent / chosen.name)  # fmt: skip
@@ -105,9 +106,7 @@ def measure(
 def _prepared(
     recipe: Path | None, target: Path | None, minutes: float | None, folder: Path | None, workers: int
 ) -> tuple[Recipe, Path]:
-    chosen = _recipe(recipe, target)
-    if minutes is not None:
-        chosen = chosen.scaled(minutes / recipes.MINUTES)
+    chosen = _recipe(recipe, target, minutes)
     name = chosen.name if minutes is None else f"{chosen.name}-{minutes:g}-minutes"
     work = folder or paths.root() / ".build" / "drafters" / name
     checks.check(chosen, work, workers)
@@ -119,8 +118,10 @@ def _home(recipe: Path | None, target: Path | None, minutes: float | None) -> Pa
     return paths.drafters() if (recipe, target, minutes) == (None, None, None) else paths.root() / "models"
 
 
-def _recipe(file: Path | None, target: Path | None) -> Recipe:
+def _recipe(file: Path | None, target: Path | None, minutes: float | None) -> Recipe:
     chosen = recipes.load(file or recipes.kept())
+    if minutes is not None:
+        chosen = chosen.scaled(minutes / recipes.MINUTES)
     if target is None:
         return chosen
     if not target.is_dir():

@@ -46,11 +46,10 @@ def text(recipe: Recipe, folder: Path, notes: Path, rows: Sequence[Accepted]) ->
         f"| {row.set} | {row.prompts} | {row.length:.3f} | {' '.join(f'{share:.3f}' for share in row.by_position)} |"
         for row in rows
     ]
-    target = paths.shown(paths.root() / recipe.target)
     return "\n".join([
         f"# {folder.name}",
         "",
-        f"A drafter for `{target}`, trained by this project (`speclab drafter train`), served by vLLM as it is.",
+        f"Drafts for `{paths.shown(paths.root() / recipe.target)}`; made by `speclab drafter train`, served by vLLM.",
         f"Licence: {recipe.licence}.",
         "",
         "| | |",
