@@ -41,8 +41,8 @@ CHAPTER10: dict[str, dict[str, Any]] = {
 """The pages of the part "Why", by template in ``notebooks/chapter10/``, and the parameters of each."""
 
 MODEL: dict[str, dict[str, Any]] = {
-    "calibration": {},
-    "parameters": {},
+    "calibration": {"report_name": "lab09"},
+    "parameters": {"name": "lab09", "arm": "eagle3-k3", "workload": "chat"},
     "map": {"drafting_ms": 0.37, "context": 500, "concurrency": 64},
 }
 """The pages of the calibrated model, by template in ``notebooks/model/``, and the parameters of each; they read what is
