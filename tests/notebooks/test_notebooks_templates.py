@@ -14,6 +14,11 @@ from speclab.book import pages
 FOLDER = paths.root() / "notebooks"
 TEMPLATES = sorted(FOLDER.rglob("*.ipynb"))
 OF_A_LAB = [file for file in FOLDER.glob("*.ipynb") if file.stem != "run_arm"]
+OF_THE_MODEL = {
+    f"{folder}/{template}": parameters
+    for folder, table in (("chapter10", pages.CHAPTER10), ("model", pages.MODEL))
+    for template, parameters in table.items()
+}
 ARMS = sorted(file for file in paths.labs().glob("*/*.yml") if file.name != "lab.yml")
 
 
@@ -42,7 +47,7 @@ def test_a_template_is_thin_and_holds_no_output(file: Path) -> None:
     nbformat.validate(notebook)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
-    takes = file.parent == FOLDER or pages.CHAPTER10[file.stem]
+    takes = file.parent == FOLDER or OF_THE_MODEL[f"{file.parent.name}/{file.stem}"]
     assert [cell.metadata.get("tags") for cell in code].count(["parameters"]) == (1 if takes else 0)
     assert not [cell.source for cell in code if "def " in cell.source or "class " in cell.source]
     headings = [
@@ -60,9 +65,9 @@ def test_an_analysis_takes_a_lab_and_an_engine(file: Path) -> None:
     assert known(file.stem) == {"lab", "engine"}
 
 
-@pytest.mark.parametrize("template", pages.CHAPTER10)
+@pytest.mark.parametrize("template", OF_THE_MODEL)
 def test_a_page_of_the_model_gives_its_template_what_it_takes(template: str) -> None:
-    assert known(f"chapter10/{template}") == set(pages.CHAPTER10[template])
+    assert known(template) == set(OF_THE_MODEL[template])
 
 
 @pytest.mark.parametrize("file", TEMPLATES, ids=lambda file: file.stem)

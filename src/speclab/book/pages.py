@@ -40,8 +40,13 @@ CHAPTER10: dict[str, dict[str, Any]] = {
 }
 """The pages of the part "Why", by template in ``notebooks/chapter10/``, and the parameters of each."""
 
-MODEL = ("calibration", "parameters", "map")
-"""The pages of the calibrated model, by template in ``notebooks/model/``; they read what is published and measured."""
+MODEL: dict[str, dict[str, Any]] = {
+    "calibration": {"report_name": "lab09"},
+    "parameters": {"name": "lab09", "arm": "eagle3-k3", "workload": "chat"},
+    "map": {"drafting_ms": 0.37, "context": 500, "concurrency": 64},
+}
+"""The pages of the calibrated model, by template in ``notebooks/model/``, and the parameters of each; they read what is
+published and measured."""
 
 WIDGETS = ("mechanism", "explorer", "map")
 """Those of both that leave an interactive part: ``chapter10_<template>.html`` or ``model_<template>.html``."""
@@ -109,7 +114,7 @@ def analyses() -> list[Page]:
     return [
         *(_analysis(*row) for row in ANALYSES),
         *(_chapter10(*row) for row in CHAPTER10.items()),
-        *(_model(template) for template in MODEL),
+        *(_model(*row) for row in MODEL.items()),
     ]
 
 
@@ -169,31 +174,30 @@ def _analysis(template: str, lab: str) -> Page:
 
 def _chapter10(template: str, parameters: dict[str, Any]) -> Page:
     name = f"analysis/chapter10/{template}"
-    given = "".join(f" -p {key} {value}" for key, value in parameters.items())
     return Page(
         name=name,
         template=_template(f"chapter10/{template}"),
         parameters=parameters,
         inputs=tuple(sorted((paths.derived() / "chapter10").glob("*.csv"))),
         outputs=_widget(f"chapter10_{template}") if template in WIDGETS else (),
-        command=_papermill(f"chapter10/{template}", name) + given,
+        command=_papermill(f"chapter10/{template}", name) + _given(parameters),
     )
 
 
-def _model(template: str) -> Page:
+def _model(template: str, parameters: dict[str, Any]) -> Page:
     name = f"analysis/model/{template}"
     tables = (paths.derived() / "cpu-smollm2").glob("*/*.csv")
     return Page(
         name=name,
         template=_template(f"model/{template}"),
-        parameters={},
+        parameters=parameters,
         inputs=(
             *sorted(paths.labs().glob("*/*.yml")),
             *sorted(tables),
             *sorted(paths.published().glob("*.csv")),
         ),
         outputs=_widget(f"model_{template}") if template in WIDGETS else (),
-        command=_papermill(f"model/{template}", name),
+        command=_papermill(f"model/{template}", name) + _given(parameters),
         needs_runs=True,
     )
 
@@ -204,6 +208,10 @@ def _widget(name: str) -> tuple[Path, ...]:
 
 def _papermill(template: str, name: str) -> str:
     return f"papermill --engine speclab notebooks/{template}.ipynb book/{name}.ipynb"
+
+
+def _given(parameters: dict[str, Any]) -> str:
+    return "".join(f" -p {key} {value}" for key, value in parameters.items())
 
 
 def _template(name: str) -> Path:
