@@ -55,6 +55,7 @@ def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(paths.root() / name, copy)
     ignore = shutil.ignore_patterns("_build", "conf.py")
     shutil.copytree(paths.book(), copy / "book", symlinks=True, ignore=ignore)
+    shutil.copytree(paths.drafters(), copy / "data" / "drafters")  # a chapter shows the recipe
     command = [str(Path(sys.executable).with_name("jupyter-book")), "build", "book/", "-W", "-n", "--keep-going"]
     done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

@@ -173,6 +173,7 @@ async def ask(engine: Any) -> Answer:
 
 
 def test_a_server_serves_and_leaves_no_process_behind(tmp_path: Path) -> None:
+    before = set(psutil.Process().children(recursive=True))  # what other tests of this process left
     log = tmp_path / "run" / "server.log"
     opening = vllm.opening(
         a_lab(), an_arm(), log, python=stand_in(tmp_path, SERVING.format(dies_at=NEVER)), device="here"
@@ -187,7 +188,7 @@ def test_a_server_serves_and_leaves_no_process_behind(tmp_path: Path) -> None:
     assert list(answer.event_tokens) == [1, 1, 1]
     assert source == "measured (mock, here)"
     assert not is_alive(worker_of(log))
-    assert psutil.Process().children(recursive=True) == []
+    assert set(psutil.Process().children(recursive=True)) <= before
     assert opening.command == vllm.command(a_lab(), an_arm(), 8000)
 
 
