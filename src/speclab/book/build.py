@@ -21,12 +21,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from speclab import paths
+from speclab import kept, paths
 from speclab.book import listing, pages
 from speclab.book.kernel import WarmKernel
 from speclab.book.pages import Page
 from speclab.errors import UserError
-from speclab.model.chapter10 import kept
 
 WORKERS = 2
 _KERNEL = WarmKernel()  # of this process

@@ -175,7 +175,7 @@ def gaps(json: Json = False) -> None:
 @cli.command("keep")
 def keep(everything: Annotated[bool, typer.Option("--all", help="Also what is up to date.")] = False) -> None:
     """Make the committed tables of the chapter again that its model has left behind."""
-    from speclab.model.chapter10 import kept
+    from speclab import kept
 
     made = kept.refresh(kept.TABLES if everything else None, lambda name: err.print(f"  {name}", highlight=False))
     err.print(f"{len(made)} of {len(kept.TABLES)} tables made", highlight=False)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from speclab import paths
+from speclab import kept, paths
 from speclab.errors import UserError
-from speclab.model.chapter10 import compared, draws, gaps, kept
+from speclab.model.chapter10 import compared, draws, gaps
 
 
 def test_the_committed_tables_are_of_this_model() -> None:

@@ -1,7 +1,7 @@
-"""Tables of the chapter that take a minute to simulate: committed, and made again when what decides them has changed.
+"""Tables of chapter 10's model that take a minute: committed, and made again when what decides them has changed.
 
 ``data/derived/chapter10/`` holds one CSV a table, and in ``made_from.json`` for each the hash of what it was made from
-(this model's source, the figures and assumptions it reads) and of what was written. A table whose hashes fit is read;
+(the model's source, the figures and assumptions it reads) and of what was written. A table whose hashes fit is read;
 any other is stale, and `refresh` makes it again.
 """
 
@@ -42,7 +42,7 @@ DECIDING = (
     "serving/*.py",
     "chapter10/*.py",
 )
-"""The modules of ``model/`` that decide a table; this one, among them, does not."""
+"""The modules of ``model/`` that decide a table."""
 
 
 def folder() -> Path:
@@ -94,9 +94,8 @@ def refresh(names: Iterable[str] | None = None, progress: Callable[[str], None] 
 @cache
 def made_from() -> str:
     """Return a hash of everything that decides the tables, the locked versions of libraries apart."""
-    here = Path(__file__)
-    source = here.parents[1]
-    code = [file for pattern in DECIDING for file in source.glob(pattern) if file != here]
+    source = Path(__file__).parent / "model"
+    code = [file for pattern in DECIDING for file in source.glob(pattern)]
     read_by_it = (paths.published() / "lab09.csv", paths.labs() / "lab09" / "ngram-k8.yml")
     return _sha256(
         [*((file.relative_to(source).as_posix(), file) for file in code), *((f.name, f) for f in read_by_it)]
