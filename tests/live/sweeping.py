@@ -43,8 +43,10 @@ def until(found: Callable[[], FoundT | None], within_s: float, what: str) -> Fou
 
 
 def below(pid: int) -> list[psutil.Process]:
+    """Return a process's descendants; the one that Python's multiprocessing keeps for itself is none."""
     with suppress(psutil.NoSuchProcess):
-        return psutil.Process(pid).children(recursive=True)
+        found = psutil.Process(pid).children(recursive=True)
+        return [process for process in found if not any("resource_tracker" in word for word in words(process))]
     return []
 
 

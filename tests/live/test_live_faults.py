@@ -6,7 +6,6 @@ runs full, somebody presses Ctrl-C, and at last it is left to finish.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import socket
@@ -23,7 +22,7 @@ import psutil
 import pytest
 from sweeping import END_WITHIN_S, START_WITHIN_S, Ending, Folder, below, get, port_of, served_by, speclab_run, until
 
-from speclab import derived
+from speclab import derived, sitting
 from speclab import lab as labs
 from speclab import run as runs
 from speclab.engines import vllm, weights
@@ -237,7 +236,7 @@ def test_a_server_that_stops_behind_a_healthy_page_is_hung_and_ended_for_good(ro
         for process in stopped:
             process.suspend()
 
-    asyncio.run(runs._run_cells(opening, plan.cells, plan.lab, tmp_path / "runs", stop))
+    sitting.hold({plan.arm.arm: opening}, plan.cells, tmp_path / "runs", stop)
     cell = store.read(plan.folder(plan.cells[0]))
     assert health == [200]
     assert len(stopped) >= 2

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 import pytest
+from sweeping import below
 
 from speclab.engines import vllm, weights
 from speclab.engines.base import Answer, EngineFailure, EngineIdentity, Reading
@@ -66,7 +67,7 @@ def an_arm(name: str, speculation: Speculation | None = None) -> Arm:
 
 
 def descendants() -> set[int]:
-    return {process.pid for process in psutil.Process().children(recursive=True)}
+    return {process.pid for process in below(os.getpid())}
 
 
 async def ask(engine: vllm.Endpoint) -> Answer:
@@ -184,7 +185,7 @@ def test_a_baseline_offers_no_speculative_counters_and_a_killed_core_is_a_death(
         async with opening.engine() as engine:
             pids.update(descendants())
             answer, reading = await ask(engine), await engine.read()
-            for process in psutil.Process().children(recursive=True):
+            for process in below(os.getpid()):
                 if "EngineCore" in process.name() + " ".join(process.cmdline()):
                     process.kill()
             with pytest.raises(EngineFailure, match="died mid-run: the server ended with status") as failure:
@@ -213,4 +214,4 @@ def test_a_refused_flag_is_a_bad_configuration_with_the_servers_own_words(model:
     assert failure.value.kind == "bad configuration"
     assert "--no-such-flag" in failure.value.reason
     assert "--no-such-flag" in failure.value.log_tail
-    assert psutil.Process().children(recursive=True) == []
+    assert below(os.getpid()) == []
