@@ -48,8 +48,11 @@ def crossover(row: Mapping[str, Any] | pd.Series[Any]) -> str:
         return "never"
     if pd.isna(row["crossover"]) or row["crossover"] > row["most_in_flight"]:
         return f"over{NO_BREAK}{row['most_in_flight']:.0f}"
-    ends_of = (row[name] for name in ("crossover_low", "crossover_high"))
-    low, high = (f"{end:.0f}" if end <= row["most_in_flight"] else None for end in ends_of)
+    low, high = (_end(row[name], row["most_in_flight"]) for name in ("crossover_low", "crossover_high"))
     ends = {(True, True): f"{low}–{high}", (True, False): f"from {low}", (False, True): f"to {high}"}
     between = ends.get((low is not None, high is not None), "any")
     return f"{row['crossover']:.0f} ({between})".replace(" ", NO_BREAK)
+
+
+def _end(value: float | None, most: float) -> str | None:
+    return None if value is None or not value <= most else f"{value:.0f}"

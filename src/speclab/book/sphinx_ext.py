@@ -21,6 +21,7 @@ from speclab.errors import UserError
 
 _LOG = logging.getLogger(__name__)
 _UNCOLOURED = "source-badge"
+_PROSE = (nodes.paragraph, nodes.inline, nodes.strong, nodes.caption, nodes.title)
 _WHOLE = re.compile(r"(\(?[+-]?\d[\d.,]*%?–[+-]?\d[\d.,]*%?\)?|EAGLE-3)")
 
 
@@ -66,7 +67,7 @@ class KeepWhole(SphinxPostTransform):
         """Put each of them on one page into an element of the class ``whole``."""
         for text in list(self.document.findall(nodes.Text)):
             pieces = _WHOLE.split(text.astext())
-            if len(pieces) == 1 or not isinstance(text.parent, nodes.paragraph | nodes.inline | nodes.strong):
+            if len(pieces) == 1 or not isinstance(text.parent, _PROSE):
                 continue
             parted: list[nodes.Node] = [
                 nodes.inline("", piece, classes=["whole"]) if odd % 2 else nodes.Text(piece)
