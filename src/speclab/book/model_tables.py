@@ -40,7 +40,7 @@ def twin(table: pd.DataFrame) -> pd.DataFrame:
             "label": table["role"],
         }
     )
-    return shown.replace({"nan": NOTHING, "+nan%": NOTHING})
+    return shown.replace({"nan": NOTHING, "+nan%": NOTHING, "": NOTHING})
 
 
 def errors(found: Sequence[Errors]) -> pd.DataFrame:
@@ -150,7 +150,7 @@ def parameters(fits: dict[str, Fit]) -> pd.DataFrame:
 
 def variants(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table of `speclab.findings.validation.sensitivity` as words."""
-    shown = table.copy()
+    shown = table.assign(variant=table["variant"].replace("", NOTHING))
     for name in ("eagle3", "draft"):
         if name in shown:
             shown[name] = [_beyond(value) for value in table[name]]
