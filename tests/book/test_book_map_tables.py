@@ -23,10 +23,13 @@ def row(**changed: Any) -> dict[str, Any]:
         ({}, "120 (91–150)"),
         ({"crossover_low": np.nan}, "120 (to 150)"),
         ({"crossover_high": np.nan}, "120 (from 91)"),
+        ({"crossover_high": None}, "120 (from 91)"),
         ({"crossover_low": np.nan, "crossover_high": np.nan}, "120 (any)"),
         ({"status": "always below", "crossover": np.nan}, "never"),
         ({"status": "always above", "crossover": np.nan}, "over 203"),
         ({"crossover": 204.0}, "over 203"),
+        ({"crossover_high": 203.0}, "120 (91–203)"),
+        ({"crossover_high": 204.0}, "120 (from 91)"),
     ],
 )
 def test_a_crossover_in_words(changed: dict[str, Any], said: str) -> None:

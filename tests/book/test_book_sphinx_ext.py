@@ -49,6 +49,13 @@ def test_badges_have_their_colour_also_when_their_text_is_glued(book: Path) -> N
     assert "simulated (h100-sxm)" in found[0][1]
 
 
+def test_an_interval_and_a_name_stay_on_one_line(book: Path) -> None:
+    assert (
+        '<span class="whole">EAGLE-3</span></strong> may gain: 1.02 <span class="whole">(0.94–1.06)</span>.'
+        in chapter(book)
+    )
+
+
 def test_formulas_are_mathml_and_no_page_loads_anything(book: Path) -> None:
     html = chapter(book)
     assert html.count("<math ") == 2

@@ -8,7 +8,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from speclab import figures, lab, results
-from speclab.figures.panels import spread
+from speclab.figures.panels import crowded, spread
 from speclab.figures.style import ARMS, GREY, style_of
 
 
@@ -71,6 +71,12 @@ def test_the_trade_off_holds_every_point_and_calls_out_the_two_of_the_report(fou
 
 def test_labels_keep_their_places_where_they_have_room_and_never_lie_on_each_other() -> None:
     assert spread([1.0, 5.0, 5.5, 6.0], gap=1.0) == [1.0, 5.0, 6.0, 7.0]
+
+
+def test_lines_that_start_close_together_are_crowded() -> None:
+    assert crowded([1.0, 3.0, 1.4], height=10.0, rows=20)  # names are half a unit high, the gap is 0.4
+    assert not crowded([1.0, 3.0, 1.6], height=10.0, rows=20)
+    assert not crowded([2.0], height=10.0)
 
 
 def test_what_failed_a_check_is_grey_and_the_figure_says_so() -> None:

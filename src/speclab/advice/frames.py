@@ -45,7 +45,8 @@ def tax(advice: Advice) -> pd.DataFrame:
         cells = {"one arm for all": arm}
         for part in advice.parts:
             costs = [100 * row.value for row in advice.tax if (row.arm, row.workload) == (arm, part.name)]
-            cells[f"costs {part.name}, %"] = f"{min(costs):.0f} to {max(costs):.0f}" if costs else NOTHING
+            ends = dict.fromkeys(f"{end(costs):.0f}" for end in (min, max)) if costs else (NOTHING,)
+            cells[f"costs {part.name}, %"] = " to ".join(ends)
         rows.append(cells)
     return pd.DataFrame(rows)
 

@@ -41,13 +41,18 @@ def printed(rows: pd.DataFrame, k: int, at: Sequence[int]) -> pd.DataFrame:
 def crossover(row: Mapping[str, Any] | pd.Series[Any]) -> str:
     """Return a crossover with its interval, from one row of a survey; ``over n`` where n fill the memory before.
 
+    An end that more requests than memory holds would have to reach is left open, as one that is not reached at all.
     It holds no-break spaces: a line of the table stays one.
     """
     if row["status"] == "always below":
         return "never"
     if pd.isna(row["crossover"]) or row["crossover"] > row["most_in_flight"]:
         return f"over{NO_BREAK}{row['most_in_flight']:.0f}"
-    low, high = (None if pd.isna(row[name]) else f"{row[name]:.0f}" for name in ("crossover_low", "crossover_high"))
+    low, high = (_end(row[name], row["most_in_flight"]) for name in ("crossover_low", "crossover_high"))
     ends = {(True, True): f"{low}–{high}", (True, False): f"from {low}", (False, True): f"to {high}"}
     between = ends.get((low is not None, high is not None), "any")
     return f"{row['crossover']:.0f} ({between})".replace(" ", NO_BREAK)
+
+
+def _end(value: float | None, most: float) -> str | None:
+    return None if value is None or not value <= most else f"{value:.0f}"

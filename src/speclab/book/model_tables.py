@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from speclab.book.table import number
 from speclab.findings.validation.errors import SHARE, Errors, Predicted
 from speclab.findings.validation.measured import Calibrated
 from speclab.findings.validation.predictions import agrees
@@ -14,7 +15,7 @@ from speclab.findings.validation.published_figures import NAMES, K
 from speclab.model.calibration.fit import Fit
 from speclab.model.calibration.parameters import MEANINGS
 
-NOTHING = "–"
+NOTHING, DIGITS = "–", 4
 SCALES = {
     "s": ((1e-4, 1e3, "ms"), (0.0, 1e6, "µs")),
     "byte/s": ((1e11, 1e-12, "TB/s"), (0.0, 1e-9, "GB/s")),
@@ -32,14 +33,14 @@ def twin(table: pd.DataFrame) -> pd.DataFrame:
             "figure": table["quantity"],
             "where": [", ".join(part for part in row if isinstance(part, str)) for row in places.to_numpy()],
             "unit": table["unit"],
-            "published": table["published"].map("{:.4g}".format),
-            "model": table["model"].map("{:.4g}".format),
+            "published": [number(value, DIGITS) for value in table["published"]],
+            "model": [number(value, DIGITS) for value in table["model"]],
             "nine of ten draws": [_range(low, high) for low, high in zip(table["low"], table["high"], strict=True)],
             "difference": table["difference"].map("{:+.1%}".format),
             "label": table["role"],
         }
     )
-    return shown.replace({"nan": NOTHING, "+nan%": NOTHING})
+    return shown.replace({"nan": NOTHING, "+nan%": NOTHING, "": NOTHING})
 
 
 def errors(found: Sequence[Errors]) -> pd.DataFrame:
@@ -149,7 +150,7 @@ def parameters(fits: dict[str, Fit]) -> pd.DataFrame:
 
 def variants(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table of `speclab.findings.validation.sensitivity` as words."""
-    shown = table.copy()
+    shown = table.assign(variant=table["variant"].replace("", NOTHING))
     for name in ("eagle3", "draft"):
         if name in shown:
             shown[name] = [_beyond(value) for value in table[name]]
@@ -198,7 +199,8 @@ def _percent(error: float, figure: str, sign: bool = True) -> str:
 def _range(low: float, high: float) -> str:
     if np.isnan(low):
         return NOTHING
-    return f"{low:.4g} and more" if np.isnan(high) else f"{low:.4g} to {high:.4g}"
+    least = number(low, DIGITS)
+    return f"{least} and more" if np.isnan(high) else f"{least} to {number(high, DIGITS)}"
 
 
 def _crossing(value: float | None, low: float | None, status: str) -> str:

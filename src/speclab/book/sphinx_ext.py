@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from speclab.errors import UserError
 
 _LOG = logging.getLogger(__name__)
 _UNCOLOURED = "source-badge"
+_PROSE = (nodes.paragraph, nodes.inline, nodes.strong, nodes.caption, nodes.title)
+_WHOLE = re.compile(r"(\(?[+-]?\d[\d.,]*%?–[+-]?\d[\d.,]*%?\)?|EAGLE-3)")
 
 
 class BadgeRole(SphinxRole):
@@ -53,6 +56,25 @@ class ColourBadges(SphinxPostTransform):
                     label["classes"] = badge.classes(label.astext())
                 except UserError as error:
                     _LOG.warning("%s", error, location=label, type="speclab", subtype="badge")
+
+
+class KeepWhole(SphinxPostTransform):
+    """Keep an interval (``0.94–1.06``) and ``EAGLE-3`` on one line: browsers break a line behind any dash."""
+
+    default_priority = ColourBadges.default_priority + 1
+
+    def run(self, **kwargs: Any) -> None:
+        """Put each of them on one page into an element of the class ``whole``."""
+        for text in list(self.document.findall(nodes.Text)):
+            pieces = _WHOLE.split(text.astext())
+            if len(pieces) == 1 or not isinstance(text.parent, _PROSE):
+                continue
+            parted: list[nodes.Node] = [
+                nodes.inline("", piece, classes=["whole"]) if odd % 2 else nodes.Text(piece)
+                for odd, piece in enumerate(pieces)
+                if piece
+            ]
+            text.parent.replace(text, parted)
 
 
 def remember_sources(app: Sphinx, doctree: nodes.document) -> None:
@@ -146,6 +168,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("html-page-context", drop_thebe, priority=900)  # after the extensions that add scripts to a page
     app.add_role("badge", BadgeRole())
     app.add_post_transform(ColourBadges)
+    app.add_post_transform(KeepWhole)
     app.add_html_math_renderer(
         "mathml",
         inline_renderers=(mathml.visit_math, None),

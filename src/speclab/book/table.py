@@ -41,7 +41,7 @@ def html(
     if frame.empty:
         return f"<p>{escape(caption)}: none.</p>"
     table = frame.to_html(
-        index=False, border=0, na_rep="–", escape=True, float_format=lambda value: _number(value, digits)
+        index=False, border=0, na_rep="–", escape=True, float_format=lambda value: number(value, digits)
     )
     head, body = table.split("<tbody>")
     marks = iter(failed if failed is not None else [False] * len(frame))
@@ -51,7 +51,7 @@ def html(
     return f'{words}\n<div class="wide-table{" of-text" if is_text else ""}">\n{head}<tbody>{body}\n</div>'
 
 
-def _number(value: float, digits: int) -> str:
+def number(value: float, digits: int) -> str:
     """Write a number with some significant digits, and never with an exponent where thousands can be read."""
     return f"{value:,.0f}" if 10 ** (digits - 1) <= abs(value) < 1e12 else f"{value:.{digits}g}"
 

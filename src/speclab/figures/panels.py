@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -109,6 +110,22 @@ def arm_lines(axis: Axes, rows: pd.DataFrame, arms: Sequence[str]) -> list[tuple
 def arm_handles(arms: Sequence[str]) -> list[Line2D]:
     """Return one legend entry for each arm, for figures whose lines lie too close to be named beside."""
     return [Line2D([], [], label=style_of(arm).label, **style_of(arm).as_line()) for arm in arms]
+
+
+def crowded(values: Iterable[float], height: float, rows: int = 16) -> bool:
+    """Return whether lines that start at these values lie too close to be named where they start.
+
+    Parameters
+    ----------
+    values : iterable of float
+        Where each line starts.
+    height : float
+        What the vertical axis spans, in the same unit.
+    rows : int
+        How many names fit above each other.
+    """
+    ordered = sorted(values)
+    return any(above - below < height / rows for below, above in itertools.pairwise(ordered))
 
 
 def label_starts(axis: Axes, starts: Sequence[tuple[str, float, float]], gap_points: float = 13.0) -> None:

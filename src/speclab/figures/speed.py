@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from speclab.figures.panels import (
     WIDE,
+    arm_handles,
     arm_lines,
     badge,
     colour_of,
     concurrency_axis,
+    crowded,
     failed_note,
     in_order,
     label_starts,
@@ -45,8 +48,10 @@ def speed_up(findings: pd.DataFrame) -> Figure:
             axis.plot(at, 1.0, marker="o", color="white", markeredgecolor=colour, markersize=8, zorder=4)
         if index == 0:
             axis.set_ylabel("speed-up over the baseline")
-        if index == len(panels) - 1:
+        if index == len(panels) - 1 and not crowded((value for *_, value in starts), float(np.ptp(axis.get_ylim()))):
             label_starts(axis, starts)
+        elif index == len(panels) - 1:
+            figure.legend(handles=arm_handles(arms), loc="outside upper left", ncols=len(arms), fontsize=9.5)
     badge(figure, f"rings: where the speed-up crosses 1 · bars: 95% intervals · {failed_note(rows)}{source_of(rows)}")
     return figure
 

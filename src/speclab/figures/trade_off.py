@@ -19,6 +19,9 @@ SIZE = (6.3, 5.2)
 NEAR = 0.05
 """Points nearer to each other than this, as a share of the picture's two sides together, share one number."""
 
+LOW = 0.08
+"""Points lower than this share of the picture have their number on the right: under them are those of the axis."""
+
 _KEYS = ["arm", "concurrency"]
 
 
@@ -64,7 +67,7 @@ def trade_off(
     axis.set_ylabel("tokens per second from the server")
     axis.set_xlim(left=0)
     axis.set_ylim(bottom=0)
-    axis.set_ylim(top=axis.get_ylim()[1] * (1.1 if called else 1.0))  # room for what is called out
+    axis.set_ylim(top=axis.get_ylim()[1] * (1.2 if called else 1.0))  # room for what is called out
     axis.yaxis.set_major_formatter("{x:,.0f}")
     named = [arm for arm in arms if arm in called] or arms[:1]
     for arm in named:
@@ -91,7 +94,7 @@ def _intervals(axis: Axes, points: pd.DataFrame, colour: str) -> None:
 
 
 def _number_points(axis: Axes, points: pd.DataFrame, colour: str) -> None:
-    """Write requests in flight under each point that is not on top of the one before it."""
+    """Write requests in flight beside each point that is not on top of the one before it."""
     last: tuple[float, float] | None = None
     (left, right), (bottom, top) = axis.get_xlim(), axis.get_ylim()
     for concurrency, x, y in points[["concurrency", "value_user", "value_system"]].to_numpy(float):
@@ -99,8 +102,9 @@ def _number_points(axis: Axes, points: pd.DataFrame, colour: str) -> None:
         if last is not None and abs(place[0] - last[0]) + abs(place[1] - last[1]) < NEAR:
             continue
         last = place
+        aside, ha = ((7, 2), "left") if place[1] < LOW else ((-7, -10), "right")
         axis.annotate(
-            f"{concurrency:g}", (x, y), xytext=(-7, -10), textcoords="offset points", ha="right", fontsize=9,
+            f"{concurrency:g}", (x, y), xytext=aside, textcoords="offset points", ha=ha, fontsize=9,
             color=colour, path_effects=[withStroke(linewidth=2.5, foreground="white")],
         )  # fmt: skip
 
