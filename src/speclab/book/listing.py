@@ -59,8 +59,8 @@ def versions() -> list[tuple[str, str]]:
 
 
 def commands() -> list[tuple[str, str]]:
-    """Return (page, command) of every executed notebook."""
-    return [(page.name, page.command) for page in (*pages.runs(), *pages.analyses())]
+    """Return (page, command) of every executed notebook, the command as code: elsewhere two hyphens become a dash."""
+    return [(page.name, f"`{page.command}`") for page in (*pages.runs(), *pages.analyses())]
 
 
 def _csv(header: tuple[str, ...], rows: list[tuple[str, str]]) -> str:
