@@ -71,6 +71,7 @@ def test_check_ends_with_1_where_a_verdict_rests_on_failed_cells() -> None:
             ["run", "lab09", "--concurrencies", "3", "--arms", "baseline"],
             "unknown concurrency 3; baseline of lab09 has 1, 4",
         ),
+        (["run", "lab09", "--arms", "", "--dry-run"], "labs/lab09/lab.yml: arms: unknown arm ''; the arms of lab09:"),
         (["run", "lab09", "--concurrencies", "many"], "--concurrencies: found 'many'; give whole numbers"),
         (["run", "lab09", "--device", "../h100", "--dry-run"], "device: found '../h100'; use letters, digits"),
         (["findings", "lab09", "--finding", "speedup"], "--finding: unknown finding 'speedup'; there are"),

@@ -81,7 +81,9 @@ def test_tables_in_the_terminal() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["table", "--device", "h1000"], "unknown device 'h1000'; the known devices: h100-sxm"),
+        (["table", "--device", "h1000"], "--device: unknown device 'h1000'; the known devices: h100-sxm"),
+        (["sweep", "--device", ""], "--device: unknown device ''"),
+        (["sweep", "--lever", ""], "--lever: unknown lever ''"),
         (["table", "--gamma", "0"], "--gamma: found 0; must be greater than or equal to 1"),
         (["table", "--alpha", "1.5"], "--alpha: found 1.5; must be less than or equal to 1"),
         (["table", "--alpha", "nan"], "--alpha: found nan; give a finite number"),
@@ -96,7 +98,7 @@ def test_tables_in_the_terminal() -> None:
         (["sweep", "--workload", "chess"], "--workload: unknown workload 'chess'"),
         (["sweep", "--lever", "medusa"], "--lever: unknown lever 'medusa'"),
         (["sweep", "--device", "a100-40gb", "--workload", "chat"], "4 x a100-40gb"),
-        (["charges", "--device", "h1000"], "unknown device 'h1000'"),
+        (["charges", "--device", "h1000"], "--device: unknown device 'h1000'"),
         (["capacity", "--workload", "chess"], "--workload: unknown workload 'chess'"),
     ],
 )

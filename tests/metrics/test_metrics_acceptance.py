@@ -98,6 +98,15 @@ def test_wilson_is_scipys(trials, share):
     assert value[0] == pytest.approx(successes / trials)
     assert low[0] == pytest.approx(expected.low, abs=1e-9)
     assert high[0] == pytest.approx(expected.high, abs=1e-9)
+    assert low[0] <= value[0] <= high[0]
+
+
+def test_a_share_of_one_lies_in_its_interval():
+    trials = np.array([156.0, 177.0, 515.0])  # rounding puts the bounds of these at 1 - 1e-16
+    share, low, high = acceptance.wilson(trials, trials)
+    assert share.tolist() == high.tolist() == [1.0, 1.0, 1.0]
+    assert acceptance.wilson(np.zeros(3), trials)[1].tolist() == [0.0, 0.0, 0.0]
+    assert low == pytest.approx(trials / (trials + acceptance.Z_95**2))
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=8))

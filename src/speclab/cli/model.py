@@ -159,7 +159,7 @@ def charges(device: Annotated[str, typer.Option(help="One device.")] = "h100", w
     from speclab.model.chapter10.presets import WORKLOADS
 
     with _named():
-        found = chapter10.charges(ALIASES.get(device, device), _split(workloads, tuple(WORKLOADS)))
+        found = chapter10.charges(_device(device), _split(workloads, tuple(WORKLOADS)))
     _print(found, json, list(found.columns))
 
 
@@ -214,11 +214,21 @@ def _named() -> Iterator[None]:
 
 
 def _devices(value: str | None, default: tuple[str, ...]) -> list[str]:
-    return [ALIASES.get(name, name) for name in _split(value, default)]
+    return [_device(name) for name in _split(value, default)]
+
+
+def _device(name: str) -> str:
+    """Return the slug of a device that a person named."""
+    from speclab.model.devices import DEVICES
+
+    slug = ALIASES.get(name, name)
+    if slug not in DEVICES:
+        raise UserError(f"unknown device {name!r}", f"the known devices: {', '.join(DEVICES)}", key="--device")
+    return slug
 
 
 def _split(value: str | None, default: tuple[str, ...]) -> list[str]:
-    return list(dict.fromkeys(part.strip() for part in value.split(","))) if value else list(default)
+    return list(default) if value is None else list(dict.fromkeys(part.strip() for part in value.split(",")))
 
 
 def _whole_numbers(value: str | None, option: str, default: tuple[int, ...]) -> list[int]:

@@ -22,7 +22,7 @@ DataOption = Annotated[Path | None, typer.Option(help="Another data folder than 
 
 def split(value: str | None) -> list[str] | None:
     """Return the parts of a comma-separated list, each once; None where nothing is given."""
-    return list(dict.fromkeys(part.strip() for part in value.split(","))) if value else None
+    return None if value is None else list(dict.fromkeys(part.strip() for part in value.split(",")))
 
 
 def whole_numbers(value: str | None) -> list[int]:

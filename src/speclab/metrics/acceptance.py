@@ -125,4 +125,5 @@ def wilson(
     share = np.clip(successes, 0, trials) / n
     spread = Z_95 * np.sqrt(share * (1 - share) / n + Z_95**2 / (4 * n**2))
     middle, scale = share + Z_95**2 / (2 * n), 1 + Z_95**2 / n
-    return share, np.maximum(0.0, (middle - spread) / scale), np.minimum(1.0, (middle + spread) / scale)
+    # at a share of 0 or 1 the bound is the share itself, and rounding would put it a last digit inside
+    return share, np.clip((middle - spread) / scale, 0.0, share), np.clip((middle + spread) / scale, share, 1.0)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.connection import Connection
 from typing import TypeVar
 
 ResultT = TypeVar("ResultT")
@@ -15,6 +18,8 @@ def spread(
     work: Callable[..., ResultT], tasks: Sequence[tuple[object, ...]], workers: int | None = None
 ) -> list[ResultT]:
     """Return `work` of each task's arguments, in the tasks' order.
+
+    Interrupted, it ends at once; no worker outlives it, nor its process where that is killed.
 
     Parameters
     ----------
@@ -30,10 +35,23 @@ def spread(
     if workers <= 1:
         return [work(*task) for task in tasks]
     spawn = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
-    with ProcessPoolExecutor(workers, spawn) as pool:
-        started = [pool.submit(work, *task) for task in tasks]
+    watched, held = spawn.Pipe(duplex=False)
+    with watched, held, ProcessPoolExecutor(workers, spawn, initializer=_end_with, initargs=(watched,)) as pool:
         try:
+            started = [pool.submit(work, *task) for task in tasks]
             return [each.result() for each in started]
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            held.close()
             raise
+
+
+def _end_with(watched: Connection) -> None:
+    """End this worker as soon as the other end of a pipe is closed: by `spread`, or by the end of its process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to workers too
+
+    def watch() -> None:
+        watched.poll(None)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
