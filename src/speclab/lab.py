@@ -261,7 +261,8 @@ def load(name: str) -> Lab:
     """
     file = _folder(name) / "lab.yml"
     if name not in names():
-        raise UserError(f"unknown lab {name!r}", f"the labs here: {', '.join(names())}", file=paths.labs())
+        here = f"the labs here: {', '.join(names())}" if names() else "no lab is here: SPECLAB_ROOT names the checkout"
+        raise UserError(f"unknown lab {name!r}", here, file=paths.labs())
     return validated(Lab, {**read_yaml(file), "name": name}, file)
 
 

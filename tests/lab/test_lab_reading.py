@@ -212,3 +212,9 @@ def test_a_lab_outside_the_folder_of_labs_is_unknown(mini: Path) -> None:
 
 def test_phases_keep_a_window() -> None:
     assert Phases(length_s=10, drop_first_s=2, drop_last_s=1).window_s == (2, 9)
+
+
+def test_a_folder_without_labs_says_how_to_name_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPECLAB_ROOT", str(tmp_path))
+    with pytest.raises(UserError, match="unknown lab 'lab09'; no lab is here: SPECLAB_ROOT names the checkout"):
+        labs.load("lab09")

@@ -23,7 +23,7 @@ def diagnose(
     selftest: Annotated[
         bool, typer.Option("--selftest/--no-selftest", help="Try for three seconds what this client carries.")
     ] = True,
-    json: Annotated[bool, typer.Option("--json", help="One JSON list of flat objects.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON list of objects.")] = False,
 ) -> None:
     """Say what will fail or mislead on this machine before any weight is loaded, why, and what would do."""
     from speclab.doctor import examine, table
