@@ -16,11 +16,12 @@ import pytest
 from speclab.model.chapter10.processes import spread
 
 SLEEPERS = """
-import sys
+import signal, sys
 from speclab.model.chapter10.processes import spread
 import {name}
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so would this
     spread({name}.sleep, [(sys.argv[1],)] * 4, workers=2)
 """
 
@@ -55,8 +56,11 @@ def test_no_worker_outlives_a_run_that_is_stopped(sent: signal.Signals, tmp_path
         [sys.executable, str(tmp_path / "run.py"), str(pids)], stderr=subprocess.DEVNULL, env=os.environ
     ) as run:
         workers = _until(lambda: [int(each.name) for each in pids.iterdir()], lambda found: len(found) == 2)
-        run.send_signal(sent)
-        assert run.wait(timeout=20) != 0
+        try:
+            run.send_signal(sent)
+            assert run.wait(timeout=20) != 0
+        finally:
+            run.kill()
     assert _until(lambda: [pid for pid in workers if _runs(pid)], lambda left: not left) == []
 
 
