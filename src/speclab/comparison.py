@@ -7,14 +7,13 @@ and device, or one lab's and device's folder of tables inside it.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from speclab import derived, paths
+from speclab import derived, paths, strict_json
 from speclab.errors import UserError
 from speclab.findings.compare import CHANCE, HIGHER, LOWER, NOISE, ONLY_A, ONLY_B, compared
 from speclab.record import store
@@ -176,19 +175,11 @@ def to_json(comparison: Comparison) -> str:
         "b": {"folder": paths.shown(comparison.b.folder), "source": comparison.b.tables.source},
         "lab": comparison.a.lab,
         "changed": comparison.changed.to_dict("records"),
-        "overall": _plain(comparison.overall),
-        "cells": _plain(comparison.cells),
+        "overall": strict_json.rows(comparison.overall),
+        "cells": strict_json.rows(comparison.cells),
         "notes": comparison.notes,
     }
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-
-
-def _plain(table: pd.DataFrame) -> list[dict[str, object]]:
-    return [
-        {str(name): None if isinstance(value, float) and not math.isfinite(value) else value
-         for name, value in row.items()}
-        for row in table.to_dict("records")
-    ]  # fmt: skip
 
 
 def _there(is_there: bool) -> str:

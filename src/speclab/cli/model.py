@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_format
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,16 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from speclab.cli.options import err
+from speclab import strict_json
+from speclab.cli.options import err, split
 from speclab.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 cli = typer.Typer(no_args_is_help=True, help=__doc__)
-
-ALIASES = {"h100": "h100-sxm", "h200": "h200-sxm", "a100": "a100-sxm"}
-"""Short names of devices that a person may type."""
 
 OPTIONS = {"k": "--gamma", "alpha": "--alpha", "drafter": "--drafter", "gpus": "--gpus", "target": "--target",
            "batch": "--batch", "below_rows": "--cut-off", "workload": "--workload", "lever": "--lever"}  # fmt: skip
@@ -69,7 +66,11 @@ def closed_forms(json: Json = False) -> None:
 
     tables = {"table1": chapter10.table1(), "draws": chapter10.draws(), "theorems": chapter10.theorems()}
     if json:
-        typer.echo(_dumped([{"form": form} | row for form, table in tables.items() for row in _rows(table)]))
+        typer.echo(
+            strict_json.dumps(
+                [{"form": form} | row for form, table in tables.items() for row in strict_json.rows(table)]
+            )
+        )
         return
     for form, table in tables.items():
         typer.echo(f"{form}\n{_text(table)}\n")
@@ -124,7 +125,7 @@ def sweep(
     with _named():
         run = chapter10.points if all_metrics else chapter10.sweep
         found = run(
-            _devices(devices, DEVICES), _split(workloads, tuple(WORKLOADS)), _split(levers, PAGE),
+            _devices(devices, DEVICES), split(workloads) or list(WORKLOADS), split(levers) or PAGE,
             cut_off_rows=CUT_OFF_ROWS if cut_off is None else cut_off,
         )  # fmt: skip
     _print(found, json, [name for name in found.columns if name not in ("assumed", "runs")])
@@ -145,7 +146,7 @@ def capacity(
 
     with _named():
         found = chapter10.capacity_over_seeds(
-            _devices(devices, DEVICES), _split(workloads, tuple(WORKLOADS)), _split(levers, PAGE),
+            _devices(devices, DEVICES), split(workloads) or list(WORKLOADS), split(levers) or PAGE,
             seeds=range(1, seeds + 1),
         )  # fmt: skip
     _print(found, json, list(found.columns))
@@ -159,7 +160,7 @@ def charges(device: Annotated[str, typer.Option(help="One device.")] = "h100", w
     from speclab.model.chapter10.presets import WORKLOADS
 
     with _named():
-        found = chapter10.charges(_device(device), _split(workloads, tuple(WORKLOADS)))
+        found = chapter10.charges(_device(device), split(workloads) or list(WORKLOADS))
     _print(found, json, list(found.columns))
 
 
@@ -182,24 +183,11 @@ def keep(everything: Annotated[bool, typer.Option("--all", help="Also what is up
 
 
 def _print(table: pd.DataFrame, json: bool, shown: list[str]) -> None:
-    typer.echo(_dumped(_rows(table)) if json else _text(table[shown]))
+    typer.echo(strict_json.dumps(strict_json.rows(table)) if json else _text(table[shown]))
 
 
 def _text(table: pd.DataFrame) -> str:
     return table.to_string(index=False, na_rep="-", float_format="%.4g")
-
-
-def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(name): _plain(value) for name, value in row.items()} for row in table.to_dict("records")]
-
-
-def _plain(value: object) -> object:
-    """Return a value as strict JSON holds it."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _dumped(rows: list[dict[str, Any]]) -> str:
-    return json_format.dumps(rows, indent=1, allow_nan=False)
 
 
 @contextmanager
@@ -214,21 +202,18 @@ def _named() -> Iterator[None]:
 
 
 def _devices(value: str | None, default: tuple[str, ...]) -> list[str]:
-    return [_device(name) for name in _split(value, default)]
+    return [_device(name) for name in split(value) or default]
 
 
 def _device(name: str) -> str:
     """Return the slug of a device that a person named."""
+    from speclab.asking.asked import SHORT_DEVICES
     from speclab.model.devices import DEVICES
 
-    slug = ALIASES.get(name, name)
+    slug = SHORT_DEVICES.get(name, name)
     if slug not in DEVICES:
         raise UserError(f"unknown device {name!r}", f"the known devices: {', '.join(DEVICES)}", key="--device")
     return slug
-
-
-def _split(value: str | None, default: tuple[str, ...]) -> list[str]:
-    return list(default) if value is None else list(dict.fromkeys(part.strip() for part in value.split(",")))
 
 
 def _whole_numbers(value: str | None, option: str, default: tuple[int, ...]) -> list[int]:
@@ -245,7 +230,7 @@ def _parsed(
     if value is None:
         return list(default)
     try:
-        found = [parse(part) for part in _split(value, ())]
+        found = [parse(part) for part in split(value) or ()]
     except ValueError:
         found = []
     if not found or not all(0 < number < math.inf for number in found):

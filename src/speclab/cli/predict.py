@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
 from typing import Annotated
 
 import pandas as pd
@@ -10,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from speclab import asking, calibrations
+from speclab import asking, calibrations, strict_json
 from speclab.asking import Answered, Asked, Method
 from speclab.errors import UserError
 from speclab.findings.validation.errors import Errors
@@ -57,7 +56,7 @@ def predict(
         key = error.key if error.key is None or error.key.startswith("--") else f"--{error.key}"
         raise UserError(error.problem, error.remedy, file=error.file, key=key) from None
     if json:
-        typer.echo(json_module.dumps(found.as_json(), indent=1, allow_nan=False))
+        typer.echo(strict_json.dumps(found.as_json()))
         return
     _show(found)
 
@@ -66,7 +65,7 @@ def validate(json: Annotated[bool, typer.Option("--json", help="One JSON list of
     """Show how wrong the model has been, by source and method: predictions only, nothing that a fit saw."""
     found = calibrations.validate()
     if json:
-        typer.echo(json_module.dumps([each.row() for each in found], indent=1, allow_nan=False))
+        typer.echo(strict_json.dumps([each.row() for each in found]))
         return
     typer.echo(_errors(found).to_string(index=False))
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json as strict
 from pathlib import Path
 from typing import Annotated
 
-import pandas as pd
 import typer
 from rich.console import Console
 
-from speclab import paths
+from speclab import paths, strict_json
 from speclab.errors import UserError
 from speclab.probe import devices, record, table
 from speclab.probe.needs import needed
@@ -40,7 +38,11 @@ def probe(
     model, kind = shape_of(shape), devices.chosen(device)
     planned = plan(model, devices.free_bytes(kind), dtype, layers=layers, sampling=sampling)
     if dry_run:
-        typer.echo(_json(table.planned(planned)) if json else table.overview(planned, kind, seconds))
+        typer.echo(
+            strict_json.dumps(strict_json.rows(table.planned(planned)))
+            if json
+            else table.overview(planned, kind, seconds)
+        )
         return
     file = out or record.file_of(paths.runs(), devices.slug(kind), model.slug, dtype)
     if out is None and file.exists():
@@ -54,7 +56,7 @@ def probe(
     record.write(file, done)
     rows = record.frame(done)
     if json:
-        typer.echo(_json(rows))
+        typer.echo(strict_json.dumps(strict_json.rows(rows)))
     else:
         typer.echo(table.result(done, rows))
     for line in _remarks(done):
@@ -72,9 +74,3 @@ def _remarks(done: ProbeRecord) -> list[str]:
         if many:
             said.append(f"{many} points left out: too little {reason}")
     return said
-
-
-def _json(rows: pd.DataFrame) -> str:
-    """Return rows as strict JSON: what is missing is null."""
-    content = rows.astype(object).where(rows.notna(), None).to_dict("records")
-    return strict.dumps(content, indent=1, allow_nan=False)

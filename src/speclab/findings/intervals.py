@@ -39,24 +39,6 @@ Draws = NDArray[np.float64]
 """Resampled values of one quantity, shape (draws,)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A value and its 95% interval; a bound that is not known is None.
-
-    Attributes
-    ----------
-    value, low, high : float or None
-        In the quantity's own unit.
-    n : int
-        Repeats that it rests on.
-    """
-
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
-
-
 def generator(*place: object) -> np.random.Generator:
     """Return a generator that is a function of a place: arms at one place are resampled with the same blocks."""
     return np.random.default_rng([SEED, zlib.crc32("/".join(map(str, place)).encode())])

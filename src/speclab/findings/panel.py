@@ -25,8 +25,6 @@ COLUMNS = [
     "reason",
     "remedy",
 ]
-ORDER = ("FAIL", "WARN", "PASS")
-
 TREND_LIMIT = 0.015
 """How far acceptance may move over concurrency: what Lab 9 (report) found at most."""
 
