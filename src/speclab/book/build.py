@@ -26,6 +26,7 @@ from speclab.book import listing, pages
 from speclab.book.kernel import WarmKernel
 from speclab.book.pages import Page
 from speclab.errors import UserError
+from speclab.record import whole
 
 WORKERS = 2
 _KERNEL = WarmKernel()  # of this process
@@ -151,10 +152,7 @@ def _prepare_worker() -> None:
 
 
 def _note(file: Path, notes: dict[str, dict[str, str]]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    new = file.with_suffix(".new")
-    new.write_text(json.dumps(notes, indent=1, sort_keys=True), encoding="utf-8")
-    new.replace(file)
+    whole.write(file, json.dumps(notes, indent=1, sort_keys=True), "the notes of the build")
 
 
 if __name__ == "__main__":

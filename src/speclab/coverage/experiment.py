@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from speclab import paths
+from speclab import paths, processes
 from speclab.coverage import engine_lab
 from speclab.coverage.fast_lab import FastLab
 from speclab.coverage.held import held, intervals
@@ -72,7 +70,7 @@ def run(seeds: int = SEEDS, workers: int | None = None) -> pd.DataFrame:
         ``scenario, blocks, seeds``, and the columns of `speclab.coverage.held.held`.
     """
     chunks = [range(start, min(start + CHUNK, seeds)) for start in range(0, seeds, CHUNK)]
-    with ProcessPoolExecutor(workers or os.cpu_count()) as pool:
+    with processes.pool(workers or processes.cores()) as pool:
         waiting = [
             (scenario, [pool.submit(intervals, scenario.lab, chunk, scenario.blocks) for chunk in chunks])
             for scenario in SCENARIOS

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 
 import torch
@@ -16,7 +15,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from speclab import paths
+from speclab import paths, processes
 from speclab.drafters import prompts, sampling, stamp
 from speclab.drafters.dialogue import Dialogue
 from speclab.drafters.generate import write
@@ -91,20 +90,14 @@ def make(recipe: Recipe, folder: Path, *, workers: int, say: Callable[[str], Non
         The folder's corpus was begun by another recipe.
     """
     stamp.hold(recipe, folder)
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        try:
-            if not (folder / PROMPTS).exists():
-                batches = prompts.openings(recipe)
-                _all(pool, _write_turns, recipe, folder, [f"turns-{name}.json" for name in batches], say)
-                turns = {name: json.loads((folder / f"turns-{name}.json").read_text()) for name in batches}
-                dialogue = Dialogue.load(paths.root() / recipe.target)
-                prompts.save(
-                    prompts.collect(turns, lambda text: len(dialogue.asked(text)), recipe, say), folder / PROMPTS
-                )
-            _all(pool, _write_shard, recipe, folder, [f"{name}.safetensors" for name in plan(recipe, folder)], say)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    with processes.pool(workers) as pool:
+        if not (folder / PROMPTS).exists():
+            batches = prompts.openings(recipe)
+            _all(pool, _write_turns, recipe, folder, [f"turns-{name}.json" for name in batches], say)
+            turns = {name: json.loads((folder / f"turns-{name}.json").read_text()) for name in batches}
+            dialogue = Dialogue.load(paths.root() / recipe.target)
+            prompts.save(prompts.collect(turns, lambda text: len(dialogue.asked(text)), recipe, say), folder / PROMPTS)
+        _all(pool, _write_shard, recipe, folder, [f"{name}.safetensors" for name in plan(recipe, folder)], say)
 
 
 Task = Callable[[Recipe, Path, str], str]

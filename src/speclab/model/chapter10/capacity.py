@@ -11,10 +11,10 @@ from scipy.stats import t as student
 from speclab.errors import UserError
 from speclab.model.chapter10.levers import PAGE
 from speclab.model.chapter10.presets import SEED, WORKLOADS
-from speclab.model.chapter10.processes import spread
 from speclab.model.chapter10.searching import SLOWEST, check_known, goodput
 from speclab.model.serving.fleet import Charges
 from speclab.model.step import STEP_OVERHEAD_S
+from speclab.processes import spread
 
 SEEDS = tuple(range(1, 9))
 LEVEL = 0.95

@@ -10,10 +10,10 @@ import pandas as pd
 from speclab.model.chapter10.levers import CUT_OFF_ROWS, PAGE, assumed, lever_fleet
 from speclab.model.chapter10.marks import marks, size, verdict
 from speclab.model.chapter10.presets import DEVICES, REFERENCE_RATE, SATURATING, SEED, WORKLOADS
-from speclab.model.chapter10.processes import spread
 from speclab.model.chapter10.searching import SLOWEST, capacity, check_known
 from speclab.model.serving.capacity import Bench
 from speclab.model.serving.metrics import METRICS, at_capacity, at_load, attainment
+from speclab.processes import spread
 
 MULTIPLES = {"slo_0_5x": 0.5, "slo_1x": 1.0, "slo_2x": 2.0, "slo_4x": 4.0}
 """Columns of promises kept at the reference load, by how often both promises are relaxed."""

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from speclab.model.chapter10.processes import spread
+from speclab.processes import spread
 
 SLEEPERS = """
 import signal, sys
-from speclab.model.chapter10.processes import spread
+from speclab.processes import spread
 import {name}
 
 if __name__ == "__main__":
