@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -31,7 +31,12 @@ OTHERS, BESIDES = "measured", "model_errors"
 """Tables of published figures: other people's measurements, and what the model needs besides them."""
 
 CPU_LAB = "cpu-smollm2"
-_CPU_SHAPES = {"eagle3": "eagle3-head-135m", "draft_model": "smollm2-135m", "ngram": None}
+_CPU_DRAFTERS: dict[str, Transformer | None] = {
+    "eagle3": replace(transformer("eagle3-head-135m"), output_vocabulary=12_288),
+    "draft_model": replace(transformer("smollm2-135m"), slug="smollm2-135m-4l", layers=4),
+    "ngram": None,
+}
+"""The networks in ``data/drafters``, by method."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,7 @@ def lab09_twin() -> Twin:
 
 @cache
 def cpu() -> Calibrated:
-    """Return the model fitted on two concurrencies of the CPU lab's baseline and forced arm.
+    """Return the model fitted on two concurrencies of the CPU lab's baseline and EAGLE-3 head.
 
     Raises
     ------
@@ -92,7 +97,7 @@ def cpu() -> Calibrated:
     found = results.of(CPU_LAB)
     speculation = {name: found.lab.arm(name).speculation for name in found.lab.arms}
     drafters = {
-        name: (each.num_speculative_tokens, transformer(shape) if (shape := _CPU_SHAPES[each.method]) else None)
+        name: (each.num_speculative_tokens, _CPU_DRAFTERS[each.method])
         for name, each in speculation.items()
         if each is not None
     }
@@ -101,7 +106,7 @@ def cpu() -> Calibrated:
         drafters=drafters,
         traffic=_cpu_traffic(found),
         start=CPU_135M,
-        fitted_arm="eagle3-forced",
+        fitted_arm="eagle3-k3",
         fitted_workload="chat",
         fitted_at=(found.lab.concurrencies[0], found.lab.concurrencies[-1]),
         options=Options(eager=bool(found.lab.server.get("enforce-eager"))),

@@ -20,6 +20,8 @@ from speclab.findings.returns import BIAS_COLUMNS, Drafter, bias, drafters
 from speclab.findings.spreads import Key
 from speclab.lab import Lab
 from speclab.metrics.replay import by_k
+from speclab.probe import record as probes
+from speclab.probe.record import ProbeRecord
 from speclab.record import models as weights
 from speclab.record import store
 from speclab.record import text as texts
@@ -234,6 +236,12 @@ def records(lab: str, engine: str) -> list[CellRecord]:
 def models(lab: str, engine: str) -> dict[str, str]:
     """Return the digest of each model that a lab's kept cells were measured with."""
     return weights.read(_runs(lab, engine))
+
+
+def probed(lab: str, engine: str) -> ProbeRecord | None:
+    """Return the kept probe of a model that is served, on the device that a lab's cells ran on; None without one."""
+    device = records(lab, engine)[0].asked.device
+    return next((each for each in probes.found() if each.device == device and not each.model.fused_states), None)
 
 
 def text_checks(lab: str, engine: str) -> dict[str, TextRecord]:

@@ -66,7 +66,7 @@ def test_nothing_that_a_fit_saw_counts_as_a_prediction() -> None:
             assert each.dataset not in each.fitted_on
         if each.source == "lab cpu-smollm2" and each.figure == SPEED_UP:
             assert (each.method, each.dataset, each.cell) not in {
-                ("eagle3-forced", "chat", "1 in flight"), ("eagle3-forced", "chat", "16 in flight"),
+                ("eagle3-k3", "chat", "1 in flight"), ("eagle3-k3", "chat", "16 in flight"),
             }  # fmt: skip
 
 

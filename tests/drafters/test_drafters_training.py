@@ -141,6 +141,18 @@ def test_a_draft_model_is_a_llama_with_the_targets_own_embeddings(made: dict[str
     assert not torch.equal(learnt, load_file(str(target / "model.safetensors"))["model.layers.0.mlp.up_proj.weight"])
 
 
+def test_a_draft_model_is_made_again_from_its_target_and_the_layers_that_are_kept(
+    recipe: Recipe, work: Path, target: Path, made: dict[str, Path], tmp_path: Path
+) -> None:
+    models, kept = tmp_path / "models", tmp_path / "kept"
+    whole = making.make("draft-model", recipe, work, models, kept / "tiny", lambda line: None)
+    assert sorted(file.name for file in whole.iterdir()) == ["config.json", "model.safetensors"]
+    again = weights.draft_model(tmp_path / "again", target, kept / whole.name)
+    for file in whole.iterdir():
+        assert (again / file.name).read_bytes() == file.read_bytes() == (made["draft-model"] / file.name).read_bytes()
+    assert not (made["draft-model"] / weights.LAYERS_FILE).exists()  # vLLM would load what it finds
+
+
 def test_the_notes_say_what_was_learnt_from(made: dict[str, Path], recipe: Recipe, work: Path) -> None:
     notes = made["head"].parent / "tiny"
     with (notes / "corpus.csv").open(encoding="utf-8") as file:

@@ -130,7 +130,7 @@ def test_only_an_arm_with_forced_acceptance_switches_the_plugin_on() -> None:
     words = vllm.command(lab, lab.arm("eagle3-forced"), port=1)
     config = json.loads(words[words.index("--speculative-config") + 1])
     assert config["rejection_sample_method"] == "synthetic"
-    assert config["synthetic_acceptance_rates"] == [0.75, 0.5, 0.25]
+    assert config["synthetic_acceptance_rates"] == [0.745, 0.545, 0.404]
 
 
 SERVING = """

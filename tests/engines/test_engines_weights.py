@@ -33,6 +33,17 @@ def test_a_head_needs_its_target_first(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_draft_model_needs_its_target_and_its_layers_first(tmp_path: Path) -> None:
+    target, kept = tmp_path / "target", tmp_path / "kept"
+    with pytest.raises(UserError, match=r"no target model in .*; make it first: speclab weights smollm2"):
+        weights.draft_model(tmp_path / "draft", target, kept)
+    target.mkdir()
+    (target / "config.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(UserError, match=r"no layers of a draft model in .*kept; train them: speclab drafter train"):
+        weights.draft_model(tmp_path / "draft", target, kept)
+    assert list(tmp_path.iterdir()) == [target]
+
+
 def test_a_head_without_the_extra_is_one_line_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     target = tmp_path / "target"

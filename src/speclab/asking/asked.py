@@ -22,8 +22,8 @@ DRAFTERS: dict[tuple[str, str], str] = {
 """The drafter of a method and target where none is named."""
 
 METHODS: dict[Method, tuple[str, ...]] = {
-    "eagle3": ("EAGLE-3", "eagle3-forced"),
-    "draft-model": ("draft model", "self-draft"),
+    "eagle3": ("EAGLE-3", "eagle3-k3", "eagle3-k2", "eagle3-k1", "eagle3-forced"),
+    "draft-model": ("draft model", "draft-4l-k3"),
     "ngram": ("ngram", "ngram-k2", "ngram-k8"),
 }
 """What a method is called in the errors, by others and in our lab."""

@@ -26,7 +26,7 @@ QUESTIONS = (
 
 ANALYSES = (
     *((template, "lab09") for template in (*QUESTIONS, "published", "coverage")),
-    *((template, "cpu-smollm2") for template in (*QUESTIONS, "text", "provenance")),
+    *((template, "cpu-smollm2") for template in (*QUESTIONS, "text", "drafters", "provenance")),
 )
 """The analysis pages, by template and lab. The engine is the lab's own."""
 
@@ -153,8 +153,9 @@ def _analysis(template: str, lab: str) -> Page:
     name = f"analysis/{lab}/{template}"
     engine = labs.load(lab).engine
     tables = (paths.derived() / lab).glob(f"{engine}-*/*.csv")
-    # a simulated record is made again with its tables; a measured one is evidence of its own
-    records = () if engine == "simulated" else (paths.root() / "data" / "runs").glob(f"{engine}-*/{lab}/**/*.json")
+    # a simulated record is made again with its tables; a measured one is evidence of its own, and so is a probe
+    evidence = () if engine == "simulated" else (f"{engine}-*/{lab}/**/*.json", "probe-*/*/*.json")
+    records = [file for pattern in evidence for file in paths.runs().glob(pattern)]
     return Page(
         name=name,
         template=_template(template),
@@ -165,6 +166,7 @@ def _analysis(template: str, lab: str) -> Page:
             *sorted(records),
             *sorted(paths.published().glob("*.csv")),
             *sorted(paths.coverage().glob("*.csv")),
+            *sorted(paths.drafters().glob("*/*.csv")),
         ),
         outputs=(),
         command=_papermill(template, name) + f" -p lab {lab} -p engine {engine}",

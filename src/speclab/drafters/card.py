@@ -12,6 +12,7 @@ import yaml
 from speclab import paths
 from speclab.drafters.measure import Accepted, table
 from speclab.drafters.recipe import Recipe
+from speclab.engines.weights import LAYERS_FILE
 from speclab.record import whole
 
 
@@ -23,7 +24,7 @@ def write(recipe: Recipe, folder: Path, notes: Path, rows: Sequence[Accepted]) -
     recipe : Recipe
         What it was trained by.
     folder : Path
-        The drafter's.
+        The drafter's, or where its trained layers are kept.
     notes : Path
         Folder of what the training noted.
     rows : sequence of Accepted
@@ -38,7 +39,7 @@ def write(recipe: Recipe, folder: Path, notes: Path, rows: Sequence[Accepted]) -
 
 def text(recipe: Recipe, folder: Path, notes: Path, rows: Sequence[Accepted]) -> str:
     """Return a card: what the weights are, their hash, data, recipe, acceptance and licence."""
-    weights = folder / "model.safetensors"
+    weights = next(file for name in (LAYERS_FILE, "model.safetensors") if (file := folder / name).exists())
     with weights.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
     k = len(rows[0].by_position)
@@ -54,7 +55,7 @@ def text(recipe: Recipe, folder: Path, notes: Path, rows: Sequence[Accepted]) ->
         "",
         "| | |",
         "|---|---|",
-        f"| weights | `model.safetensors`, {weights.stat().st_size / 1e6:.1f} MB, bfloat16 |",
+        f"| weights | `{weights.name}`, {weights.stat().st_size / 1e6:.1f} MB, bfloat16 |",
         f"| sha256 | `{digest}` |",
         *(f"| {row['what']} | {int(row['count']):,} |" for row in _rows(notes / "corpus.csv")),
         "",

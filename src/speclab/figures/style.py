@@ -41,7 +41,6 @@ ARMS = {
     "eagle3-k2": ArmStyle("EAGLE-3, k=2", "#004C7A", "p", (0, (7, 2))),
     "eagle3-k1": ArmStyle("EAGLE-3, k=1", "#7FB8D8", "h", (0, (2, 1))),
     "draft-4l-k3": ArmStyle("draft model, 4 layers, k=3", VERMILION, "<", (0, (4, 1, 1, 1))),
-    "self-draft": ArmStyle("drafts for itself, k=3", ORANGE, "X", (0, (1, 2))),
 }
 WORKLOADS = {"chat": "Chat", "completion": "Code completion", "revision": "Code revision"}
 
