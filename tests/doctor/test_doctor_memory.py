@@ -52,6 +52,24 @@ def test_the_kv_space_of_a_cpu(case) -> None:
     assert (found.level, "main memory leaves 4.0 GB" in found.found) == ("will mislead", True)
 
 
+def test_a_kv_cache_that_a_flag_sizes(case) -> None:
+    flag = "kv-cache-memory-bytes"
+    assert level(memory.kv_room(case(server={flag: 40 * 10**9}))) == "fine"
+    found = only(memory.kv_room(case(gpus=(), server={flag: 2 * 10**9})))
+    assert (found.level, f"{flag} 2000000000 leaves 2.0 GB" in found.found) == ("will mislead", True)
+    both = case(gpus=(), server={flag: 40 * 10**9}, environment={"VLLM_CPU_KVCACHE_SPACE": "2"})
+    assert level(memory.kv_room(both)) == "will mislead"  # the variable has the last word
+
+
+def test_servers_that_are_up_at_once_share_the_memory(case) -> None:
+    alone = case(gpus=(), memory_bytes=40 * 10**9, server={"kv-cache-memory-bytes": 10**9})
+    assert "take 17.0 GB of 40.0 GB" in only(memory.main_memory(alone)).found
+    lab = alone.lab.model_copy(update={"side_by_side": True, "arms": ("baseline", "a", "b")})
+    found = only(memory.main_memory(type(alone)(lab, alone.arm, alone.baseline, alone.machine)))
+    assert found.level == "will fail"
+    assert "of 3 servers at once take 51.0 GB of 40.0 GB" in found.found
+
+
 def test_weights_that_main_memory_does_not_hold(case) -> None:
     assert memory.main_memory(case()) == []
     assert level(memory.main_memory(case(gpus=(), memory_bytes=15 * 10**9))) == "will fail"

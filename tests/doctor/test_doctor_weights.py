@@ -36,14 +36,21 @@ def test_a_model_that_this_project_makes_is_named_with_its_command(case) -> None
     assert found.remedy == "speclab weights smollm2"
 
 
-def test_a_drafter_that_this_project_trains_is_named_with_its_command(case) -> None:
-    made = case("draft_model", models={DRAFT: ModelFiles(place="missing folder", where="models/smollm2-135m-4l")})
-    speculation = made.arm.speculation.model_copy(update={"model": "models/smollm2-135m-4l"})
+@pytest.mark.parametrize(
+    ("folder", "command"),
+    [
+        ("models/smollm2-135m-4l", "speclab weights smollm2-4l"),
+        ("data/drafters/smollm2-135m-eagle3", "speclab drafter train"),
+    ],
+)
+def test_a_drafter_of_this_project_is_named_with_its_command(case, folder: str, command: str) -> None:
+    made = case("draft_model", models={DRAFT: ModelFiles(place="missing folder", where=folder)})
+    speculation = made.arm.speculation.model_copy(update={"model": folder})
     arm = made.arm.model_copy(update={"speculation": speculation})
-    there = {"models/smollm2-135m-4l": ModelFiles(place="missing folder", where="models/smollm2-135m-4l")}
+    there = {folder: ModelFiles(place="missing folder", where=folder)}
     machine = made.machine.model_copy(update={"models": there})
     found = only(weights.drafter_files(type(made)(made.lab, arm, made.baseline, machine)))
-    assert (found.level, found.remedy) == ("will fail", "speclab drafter train")
+    assert (found.level, found.remedy) == ("will fail", command)
 
 
 def test_a_drafter_that_is_not_gated_may_be_had_without_a_token(case) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from speclab import paths
 from speclab.drafters import card, measure
 from speclab.drafters.recipe import Recipe
 from speclab.engines.base import Reading
@@ -58,3 +59,18 @@ def test_a_card_says_hash_data_and_acceptance_as_they_were_measured(tmp_path: Pa
     assert "draft_vocabulary: 12288" in said
     kept = pd.read_csv(notes / "acceptance-a-eagle3.csv").iloc[0]
     assert (kept["set"], kept["drafts"], kept["length"], kept["position_2"]) == ("fresh questions", 8, 1.875, 0.125)
+
+
+def test_the_kept_weights_are_those_of_their_cards() -> None:
+    cards = sorted(paths.drafters().glob("*/README.md"))
+    assert "smollm2-135m-eagle3" in [file.parent.name for file in cards]
+    for file in cards:
+        weights = next(file.parent.glob("*.safetensors"))
+        assert hashlib.sha256(weights.read_bytes()).hexdigest() in file.read_text(encoding="utf-8")
+
+
+def test_the_kept_head_is_agreed_with_more_often_than_the_first_one_that_was_tried() -> None:
+    measured = pd.read_csv(paths.drafters() / "smollm2-135m" / "acceptance-smollm2-135m-eagle3.csv").set_index("set")
+    assert measured.loc["held out", "length"] > 1.85
+    assert measured.loc["fresh questions", "length"] > 1.56
+    assert measured.loc["HumanEval stubs", "length"] > 1.84

@@ -11,7 +11,7 @@ from speclab.model.calibration.traffic import Traffic
 from speclab.model.transformers import transformer
 
 TARGET, HEAD = transformer("smollm2-135m"), transformer("eagle3-head-135m")
-TRUE = CPU_135M.replaced(overhead_s=25e-3, flop_per_s=6e11, launch_s=4e-3)
+TRUE = CPU_135M.replaced(overhead_s=25e-3, flop_per_s=6e11)
 TRAFFIC = {"chat": Traffic(90.0, 45.0, 90.0), "revision": Traffic(290.0, 246.0, 82.0)}
 EAGER = Options(eager=True)
 SETTING = Setting(TARGET, {"head": (3, HEAD), "ngram": (2, None)}, TRAFFIC, CPU_135M, "head", "chat", (1, 16), EAGER)
@@ -37,7 +37,7 @@ def cells(leave_out: str = "", failed: tuple[str, ...] = ()) -> pd.DataFrame:
 
 def test_two_concurrencies_of_two_arms_give_every_other_place() -> None:
     model = calibrated(cells(), SETTING)
-    for name in ("overhead_s", "flop_per_s", "launch_s"):
+    for name in ("overhead_s", "flop_per_s"):
         assert getattr(model.calibration.parameters, name) == pytest.approx(getattr(TRUE, name), rel=0.01)
     for arm, workload, at in (("head", "revision", 4), ("ngram", "chat", 16)):
         draft = Draft(*SETTING.drafters[arm], BRINGS[arm][1])

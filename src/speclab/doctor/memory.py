@@ -15,6 +15,7 @@ DEFAULT_USABLE = 0.90
 RECORDS_BYTES = 1e9
 """Room for the records, logs and tables of one lab, byte. Measured labs need a tenth of it."""
 KV_SPACE = "VLLM_CPU_KVCACHE_SPACE"
+KV_FLAG = "kv-cache-memory-bytes"
 GIB = 2**30
 TOO_LITTLE = ("vllm#8031", "vllm#9995")
 
@@ -33,8 +34,8 @@ def kv_room(case: Case) -> list[Diagnosis]:
     if room is None and needed + weights > case.machine.memory_bytes:
         room = "main memory", case.machine.memory_bytes - weights
     if room is None:
-        return say("not known here", "KV room", f"{wanted}; {KV_SPACE} is not set, vLLM chooses",
-                   f"{KV_SPACE} under environment in lab.yml", *TOO_LITTLE)  # fmt: skip
+        return say("not known here", "KV room", f"{wanted}; {KV_FLAG} is not set, vLLM chooses",
+                   f"{KV_FLAG} under server in lab.yml", *TOO_LITTLE)  # fmt: skip
     where, free = room
     if free <= 0:
         return say("will fail", "KV room", f"the weights, {_gb(weights)}, leave nothing of {where}",
@@ -51,9 +52,11 @@ def main_memory(case: Case) -> list[Diagnosis]:
     target, drafter = _size(case, case.lab.target.model, target_shape(case)), _drafter_size(case)
     if not case.on_cpu or target is None or drafter is None:
         return []
-    kv_bytes = float(case.variable(KV_SPACE) or 0) * GIB
-    needed, free = target[0] + drafter[0] + kv_bytes, case.machine.memory_bytes
-    found = f"weights{' and KV cache' if kv_bytes else ''} take {_gb(needed)} of {_gb(free)} free"
+    room, servers = _room(case, 0.0), len(case.lab.arms) if case.lab.side_by_side else 1
+    kv_bytes = room[1] if room else 0.0
+    needed, free = servers * (target[0] + drafter[0] + kv_bytes), case.machine.memory_bytes
+    each = f" of {servers} servers at once" if servers > 1 else ""
+    found = f"weights{' and KV cache' if kv_bytes else ''}{each} take {_gb(needed)} of {_gb(free)} free"
     if needed > free:
         return say("will fail", "main memory", found, "a smaller lab (cpu-smollm2), or a larger machine", *TOO_LITTLE)
     return say("fine", "main memory", found, "", *TOO_LITTLE)
@@ -107,9 +110,14 @@ def kv_bytes_per_token(config: dict[str, Any]) -> int:
 
 def _room(case: Case, weights: float) -> tuple[str, float] | None:
     """Return what holds the KV cache and how many bytes it has for it; None where vLLM chooses."""
+    space = case.variable(KV_SPACE) if case.on_cpu else None
+    if space:  # on a CPU the variable has the last word
+        return f"{KV_SPACE} {space}", float(space) * GIB
+    given = case.whole_number(KV_FLAG)
+    if given is not None:
+        return f"{KV_FLAG} {given}", float(given)
     if case.on_cpu:
-        space = case.variable(KV_SPACE)
-        return (f"{KV_SPACE} {space}", float(space) * GIB) if space else None
+        return None
     usable = case.flags.get("gpu-memory-utilization", DEFAULT_USABLE)
     share = float(usable) if isinstance(usable, int | float) else DEFAULT_USABLE
     gpu = case.machine.gpus[0]

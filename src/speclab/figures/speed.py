@@ -27,7 +27,10 @@ from speclab.lab import BASELINE
 
 @styled
 def speed_up(findings: pd.DataFrame) -> Figure:
-    """Draw the speed-up over concurrency for each workload, with the points where it crosses 1."""
+    """Draw the speed-up over concurrency for each workload, with the points where it crosses 1.
+
+    Lines are named in the last panel where all arms are in it and there is room, else in a legend.
+    """
     rows = pick(findings, "speed_up")
     arms = [arm for arm in in_order(rows["arm"], ARMS) if arm != BASELINE]
     figure, panels = workload_panels(rows, (WIDE[0], 3.9))
@@ -48,10 +51,13 @@ def speed_up(findings: pd.DataFrame) -> Figure:
             axis.plot(at, 1.0, marker="o", color="white", markeredgecolor=colour, markersize=8, zorder=4)
         if index == 0:
             axis.set_ylabel("speed-up over the baseline")
-        if index == len(panels) - 1 and not crowded((value for *_, value in starts), float(np.ptp(axis.get_ylim()))):
+        if index < len(panels) - 1:
+            continue
+        is_room = not crowded((value for *_, value in starts), float(np.ptp(axis.get_ylim())))
+        if len(starts) == len(arms) and is_room:
             label_starts(axis, starts)
-        elif index == len(panels) - 1:
-            figure.legend(handles=arm_handles(arms), loc="outside upper left", ncols=len(arms), fontsize=9.5)
+        else:
+            figure.legend(handles=arm_handles(arms), loc="outside upper left", ncols=min(len(arms), 4), fontsize=9.5)
     badge(figure, f"rings: where the speed-up crosses 1 · bars: 95% intervals · {failed_note(rows)}{source_of(rows)}")
     return figure
 

@@ -157,10 +157,11 @@ CPU_135M = Parameters(
     flop_per_s=4e11,
     bend=3.0,
     position_s=0.1e-3,
-    launch_s=5e-3,
+    launch_s=0.3e-3,
 )
 """Where fits of a 135M model on two CPU cores begin, and what they hold.
 
 Assumed: two memory channels' worth of bandwidth, and sampling that reads and writes 49,152 logits about five times at
-half of it. What leaves a step costs the host too little beside a pass to be seen here.
+half of it. A launch is the host's Python, so it is the H100's. What leaves a step costs the host too little beside a
+pass to be seen here.
 """
