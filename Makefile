@@ -42,13 +42,13 @@ lab-cpu-quick: $(CPU_INSTALLED)  ## n-gram against the baseline on real vLLM, 1,
 	$(CPU_VENV)/bin/speclab run cpu-smollm2 --arms baseline,ngram-k8 --concurrencies 1,4,16 --repeats 1 --length-s 24 --out $(QUICK)
 	@$(CPU_VENV)/bin/speclab show cpu-smollm2 --data $(QUICK)
 
-lab-cpu: $(CPU_INSTALLED)  ## the whole CPU lab on real vLLM: a little over an hour and 20 GB of memory with nothing else running; goes on where it stopped
+lab-cpu: $(CPU_INSTALLED)  ## the whole CPU lab on real vLLM: a little over an hour and 22 GB of memory with nothing else running; goes on where it stopped
 	$(CPU_VENV)/bin/speclab weights smollm2
 	$(CPU_VENV)/bin/speclab weights smollm2-4l
 	$(CPU_VENV)/bin/speclab run cpu-smollm2
 	@$(CPU_VENV)/bin/speclab show cpu-smollm2
 
-drafters: $(CPU_INSTALLED)  ## train an EAGLE-3 head and a draft model for SmolLM2 anew, about an hour (MINUTES=180: more); goes on where it stopped
+drafters: $(CPU_INSTALLED)  ## train an EAGLE-3 head and a draft model for SmolLM2 anew, an hour and a quarter (MINUTES=180: more); goes on where it stopped
 	$(CPU_VENV)/bin/speclab weights smollm2
 	$(CPU_VENV)/bin/speclab drafter train $(if $(MINUTES),--minutes $(MINUTES))
 	$(CPU_VENV)/bin/speclab drafter measure $(if $(MINUTES),models/smollm2-135m-eagle3 --minutes $(MINUTES)) --card
