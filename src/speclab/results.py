@@ -240,7 +240,7 @@ def models(lab: str, engine: str) -> dict[str, str]:
 
 def probed(lab: str, engine: str) -> ProbeRecord | None:
     """Return the kept probe of a model that is served, on the device that a lab's cells ran on; None without one."""
-    device = records(lab, engine)[0].asked.device
+    device = _runs(lab, engine).parent.name.removeprefix(f"{engine}-")
     return next((each for each in probes.found() if each.device == device and not each.model.fused_states), None)
 
 

@@ -46,7 +46,7 @@ target: {{model: {model}, tokens: smollm2}}
 arms: [refused, baseline]
 workloads: [chat]
 concurrencies: [1, 2, 4]
-phases: {{length_s: 5, drop_first_s: 1, drop_last_s: 1}}
+phases: {{length_s: 8, drop_first_s: 1, drop_last_s: 1}}
 sampling: {{temperature: 0, max_tokens: 256, seed: 9, ignore_eos: true}}
 server: {{dtype: bfloat16, enforce-eager: true, max-model-len: 1024, max-num-seqs: 4, enable-prefix-caching: false}}
 environment: {{HF_HUB_OFFLINE: "1", VLLM_CPU_KVCACHE_SPACE: "1"}}

@@ -29,7 +29,7 @@ def save_head(head: Head, layers: tuple[int, ...], target: Path, folder: Path) -
     folder : Path
         Where to; older files there are replaced.
     """
-    tensors = {name: weight.detach().to(torch.bfloat16).contiguous() for name, weight in head.weights.items()}
+    tensors = _narrow(head.weights)
     # what vLLM adds to a draft token's number to get the target's
     tensors["d2t"] = head.draft_ids - torch.arange(len(head.draft_ids))
     _save(tensors, eagle3_config(_config(target), len(head.draft_ids), layers), folder)
@@ -37,15 +37,17 @@ def save_head(head: Head, layers: tuple[int, ...], target: Path, folder: Path) -
 
 def save_draft_model(weights: Weights, layers: int, target: Path, folder: Path) -> None:
     """Write a draft model of some layers in bfloat16, by transformers' names."""
-    tensors = {name: weight.detach().to(torch.bfloat16).contiguous() for name, weight in weights.items()}
-    _save(tensors, {**_config(target), "num_hidden_layers": layers}, folder)
+    _save(_narrow(weights), {**_config(target), "num_hidden_layers": layers}, folder)
 
 
 def save_layers(weights: Weights, layers: int, target: Path, folder: Path) -> None:
     """Write what of a draft model has learnt; `speclab.engines.weights.draft_model` adds what is the target's."""
     learnt = {name: weight for name, weight in weights.items() if name.startswith("model.layers.")}
-    tensors = {name: weight.detach().to(torch.bfloat16).contiguous() for name, weight in learnt.items()}
-    _save(tensors, {**_config(target), "num_hidden_layers": layers}, folder, LAYERS_FILE)
+    _save(_narrow(learnt), {**_config(target), "num_hidden_layers": layers}, folder, LAYERS_FILE)
+
+
+def _narrow(weights: Weights) -> Weights:
+    return {name: weight.detach().to(torch.bfloat16).contiguous() for name, weight in weights.items()}
 
 
 def _save(tensors: Weights, config: dict[str, Any], folder: Path, file: str = "model.safetensors") -> None:

@@ -95,8 +95,7 @@ def draft_model(dest: Path, target: Path, kept: Path) -> Path:
     UserError
         `target` or `kept` holds no model, or the extra ``cpu`` is not installed.
     """
-    if not (target / "config.json").exists():
-        raise UserError(f"no target model in {target}", "make it first: speclab weights smollm2")
+    _hold_target(target)
     if not (kept / LAYERS_FILE).exists():
         raise UserError(f"no layers of a draft model in {kept}", "train them: speclab drafter train")
     return _made(dest, lambda folder: _write_draft_model(folder, target, kept))
@@ -116,8 +115,7 @@ def eagle3_random(dest: Path, target: Path) -> Path:
     UserError
         `target` holds no model, or the extra ``cpu`` is not installed.
     """
-    if not (target / "config.json").exists():
-        raise UserError(f"no target model in {target}", "make it first: speclab weights smollm2")
+    _hold_target(target)
     return _made(dest, lambda folder: _write_eagle3_random(folder, target))
 
 
@@ -126,6 +124,11 @@ def made_by(folder: str) -> str | None:
     if folder in TRAINED:
         return "speclab drafter train"
     return next((f"speclab weights {name}" for name, made in FOLDERS.items() if made == folder), None)
+
+
+def _hold_target(folder: Path) -> None:
+    if not (folder / "config.json").exists():
+        raise UserError(f"no target model in {folder}", "make it first: speclab weights smollm2")
 
 
 def _made(dest: Path, write: Callable[[Path], None]) -> Path:

@@ -8,7 +8,7 @@ from matplotlib.ticker import PercentFormatter
 
 from speclab.figures.panels import (
     WIDE,
-    arm_handles,
+    arm_legend,
     arm_lines,
     badge,
     concurrency_axis,
@@ -42,7 +42,7 @@ def acceptance_over_concurrency(findings: pd.DataFrame) -> Figure:
         axis.set_ylim(1.0, rows["value"].max() * 1.12)
         if index == 0:
             axis.set_ylabel("tokens per drafted step")
-    figure.legend(handles=arm_handles(arms), loc="outside upper left", ncols=min(len(arms), 4), fontsize=9.5)
+    arm_legend(figure, arms)
     badge(figure, f"{failed_note(rows)}{source_of(rows)}")
     return figure
 

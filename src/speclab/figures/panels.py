@@ -107,9 +107,10 @@ def arm_lines(axis: Axes, rows: pd.DataFrame, arms: Sequence[str]) -> list[tuple
     return starts
 
 
-def arm_handles(arms: Sequence[str]) -> list[Line2D]:
-    """Return one legend entry for each arm, for figures whose lines lie too close to be named beside."""
-    return [Line2D([], [], label=style_of(arm).label, **style_of(arm).as_line()) for arm in arms]
+def arm_legend(figure: Figure, arms: Sequence[str]) -> None:
+    """Name the arms above the panels, four to a line, where lines lie too close to be named beside."""
+    lines = [Line2D([], [], label=style_of(arm).label, **style_of(arm).as_line()) for arm in arms]
+    figure.legend(handles=lines, loc="outside upper left", ncols=min(len(arms), 4), fontsize=9.5)
 
 
 def crowded(values: Iterable[float], height: float, rows: int = 16) -> bool:

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from speclab.figures.panels import (
     WIDE,
-    arm_handles,
+    arm_legend,
     arm_lines,
     badge,
     colour_of,
@@ -51,13 +51,11 @@ def speed_up(findings: pd.DataFrame) -> Figure:
             axis.plot(at, 1.0, marker="o", color="white", markeredgecolor=colour, markersize=8, zorder=4)
         if index == 0:
             axis.set_ylabel("speed-up over the baseline")
-        if index < len(panels) - 1:
-            continue
-        is_room = not crowded((value for *_, value in starts), float(np.ptp(axis.get_ylim())))
-        if len(starts) == len(arms) and is_room:
-            label_starts(axis, starts)
-        else:
-            figure.legend(handles=arm_handles(arms), loc="outside upper left", ncols=min(len(arms), 4), fontsize=9.5)
+    is_room = not crowded((value for *_, value in starts), float(np.ptp(axis.get_ylim())))
+    if len(starts) == len(arms) and is_room:
+        label_starts(axis, starts)
+    else:
+        arm_legend(figure, arms)
     badge(figure, f"rings: where the speed-up crosses 1 · bars: 95% intervals · {failed_note(rows)}{source_of(rows)}")
     return figure
 

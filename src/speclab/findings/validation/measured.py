@@ -26,8 +26,8 @@ from speclab.model.transformers import Transformer
 Floats = NDArray[np.float64]
 
 FREE = ("overhead_s", "flop_per_s")
-"""What is fitted. Launches are held: a head that stays in the cache drafts in less than its bytes would take to read,
-and a fit of launches runs to zero to make up for it."""
+"""What is fitted. Launches are held: a small head drafts in less than its bytes would take at the memory's rate, most
+likely from the processor's cache, and a fit of launches runs to zero to make up for it."""
 UNUSED = ("lookup_hit", "lookup_s", "row_s", "token_s")
 SPREAD = 0.1
 """Relative standard deviation of a cell's step time from repeat to repeat, as this machine's repeats show it."""

@@ -112,7 +112,9 @@ def on_own(model: Calibrated, findings: pd.DataFrame, grid: Sequence[int], name:
     """
     found = []
     for arm, (k, _) in model.setting.drafters.items():
-        for workload in (each for each in model.setting.traffic if (arm, each) in model.returns):
+        for workload in model.setting.traffic:
+            if (arm, workload) not in model.returns:
+                continue
             rows = findings[(findings["arm"] == arm) & (findings["workload"] == workload)]
             place = ("lab " + name, model.setting.target.name, device, arm, k, workload)
             ratios = rows[(rows["finding"] == "speed_up") & (rows["status"] == OK)]
