@@ -35,7 +35,7 @@ test: $(INSTALLED)  ## everything that needs no GPU and no real vLLM
 	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
 
 test-live: $(CPU_INSTALLED)  ## real vLLM on this machine's CPU (installs 4 GB into .venv-cpu)
-	$(CPU_VENV)/bin/python -m pytest -m "live or not live" tests/live tests/drafters/test_drafters_eagle3.py tests/drafters/test_drafters_training.py
+	$(CPU_VENV)/bin/python -m pytest -m "live or not live" tests/live tests/drafters
 
 lab-cpu-quick: $(CPU_INSTALLED)  ## n-gram against the baseline on real vLLM, 1, 4 and 16 in flight, a few seconds each
 	$(CPU_VENV)/bin/speclab weights smollm2

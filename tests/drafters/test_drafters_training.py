@@ -11,51 +11,18 @@ import pytest
 pytest.importorskip("torch", reason="the extra drafters is not installed here")
 
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
-from speclab.drafters import corpus, distill, head_training, loss, making
+from speclab.drafters import corpus, distill, head_training, loss, making, training
 from speclab.drafters.batches import Batch, Rows
 from speclab.drafters.dialogue import Dialogue
 from speclab.drafters.generate import write
 from speclab.drafters.llama import Target
 from speclab.drafters.loss import Goal, cross_entropy
-from speclab.drafters.recipe import CorpusRecipe, DraftModelRecipe, HeadRecipe, Recipe
+from speclab.drafters.recipe import Recipe
 from speclab.drafters.replay import Tally
 from speclab.engines import weights
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> None:
-    """So small a network's threads would only wait for each other."""
-    torch.set_num_threads(1)
-
-
-@pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return weights.tiny(tmp_path_factory.mktemp("models") / "tiny")
-
-
-@pytest.fixture(scope="module")
-def recipe(target: Path) -> Recipe:
-    return Recipe(
-        name="tiny",
-        target=str(target),
-        corpus=CorpusRecipe(
-            sampled_questions=8, sampled_stubs=0, templated_questions=24, library_functions=0, held_out=4,
-            prompt_tokens=200, answer_tokens=12, rows=10,
-        ),
-        head=HeadRecipe(draft_vocabulary=96, steps=12, batch_tokens=512, unrolled=2, single_share=0.5),
-        draft_model=DraftModelRecipe(layers=(0, 1), steps=4, batch_tokens=512),
-    )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def work(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("work")
-    said: list[str] = []
-    corpus.make(recipe, folder / "corpus", workers=1, say=said.append)
-    assert "3 of 3" in said[-1]
-    return folder
+from speclab.errors import UserError
 
 
 @pytest.fixture(scope="module")
@@ -164,23 +131,47 @@ def test_the_notes_say_what_was_learnt_from(made: dict[str, Path], recipe: Recip
     assert (notes / "log-head.csv").read_text(encoding="utf-8").startswith("step,loss,length,position_0")
 
 
-def test_an_interrupted_training_ends_as_an_unbroken_one(recipe: Recipe, work: Path, tmp_path: Path) -> None:
+def test_an_interrupted_training_ends_as_an_unbroken_one(
+    recipe: Recipe, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "SAVE_EVERY", 4)
+    monkeypatch.setattr(training, "JUDGE_EVERY", 2)
     whole = head_training.run(recipe, work / "corpus", tmp_path / "whole", lambda line: None)
 
     class Stop(Exception):  # noqa: N818
         pass
 
     def stop(line: str) -> None:
-        if line.startswith("step 12:"):
+        if line.startswith("step 8:"):
             raise Stop
 
     with pytest.raises(Stop):
         head_training.run(recipe, work / "corpus", tmp_path / "broken", stop)
-    kept = torch.load(tmp_path / "broken" / "checkpoint.pt", weights_only=True)
-    assert kept["step"] == 12
+    assert torch.load(tmp_path / "broken" / "checkpoint.pt", weights_only=True)["step"] == 4
+    assert logged(tmp_path / "broken")["step"] == ["2", "4", "6"]
     again = head_training.run(recipe, work / "corpus", tmp_path / "broken", lambda line: None)
     for name, weight in whole.weights.items():
         torch.testing.assert_close(again.weights[name], weight, rtol=0, atol=0)
+    steps, lengths = logged(tmp_path / "broken")["step"], logged(tmp_path / "broken")["length"]
+    assert steps == ["2", "4", "6", "8", "10", "12"], "what was logged behind the checkpoint is logged once"
+    assert lengths == logged(tmp_path / "whole")["length"]
+
+
+def logged(folder: Path) -> dict[str, list[str]]:
+    with (folder / training.LOG).open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def test_a_head_reads_only_states_that_the_corpus_keeps(recipe: Recipe, work: Path, tmp_path: Path) -> None:
+    assert Rows(corpus.files(work / "corpus")).kept((2, 0)) == (2, 0)
+    other = recipe.model_copy(update={"head": recipe.head.model_copy(update={"layers": (0, 1, 4)})})
+    with pytest.raises(UserError, match=r"head.layers: the corpus keeps no states after layer 4, only after 0, 1, 2;"):
+        head_training.run(other, work / "corpus", tmp_path / "head", lambda line: None)
+    mixed = [*corpus.files(work / "corpus"), tmp_path / "shard-009.safetensors"]
+    save_file(load_file(str(mixed[0])), str(mixed[-1]), {"layers": "0 2 1"})
+    with pytest.raises(UserError, match=r"shard-009.safetensors: keeps states after layers 0, 2, 1, others after 0"):
+        Rows(mixed).kept((2,))
 
 
 def test_a_head_learns_one_answer_by_heart(recipe: Recipe, work: Path) -> None:
@@ -188,10 +179,9 @@ def test_a_head_learns_one_answer_by_heart(recipe: Recipe, work: Path) -> None:
     batch = rows.batch([0])
     torch.manual_seed(1)
     target = Target.load(Path(recipe.target))
-    kept = corpus.kept_layers(recipe, 2)
     ids = head_training.draft_ids(rows, target.shape.vocabulary, 400)
-    head = head_training.beginning(recipe, target, ids, kept)
-    teacher = head_training.Teacher(target, ids, kept.index(2), rows.common_start)
+    head = head_training.beginning(recipe, target, ids, rows.kept(recipe.head_layers(2)))
+    teacher = head_training.Teacher(target, ids, rows.kept((2,))[0], rows.common_start)
     how = recipe.head.model_copy(update={"prompt_weight": 0.0, "greedy_share": 1.0})
     optimiser = torch.optim.AdamW([w.requires_grad_() for w in head.weights.values()], lr=3e-3)
     for _ in range(60):

@@ -10,10 +10,11 @@ import typer
 
 from speclab import paths
 from speclab.cli.options import err
-from speclab.drafters import checks
+from speclab.drafters import checks, trials
 from speclab.drafters import recipe as recipes
 from speclab.drafters.recipe import Part, Recipe
 from speclab.errors import UserError
+from speclab.record import whole
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 
@@ -68,12 +69,38 @@ def train(
 
     if not as_is:
         corpus.make(chosen, work / "corpus", workers=workers, say=_say)
-    elif not corpus.files(work / "corpus"):
-        raise UserError(f"no shard in {paths.shown(work / 'corpus')}", "write some first: speclab drafter corpus")
+    else:
+        _hold_corpus(work)
     home = into or _home(recipe, target, minutes)
     for each in (part,) if part else PARTS:
         folder = home if each == "head" else into or paths.root() / "models"
         typer.echo(paths.shown(making.make(each, chosen, work, folder, home / chosen.name, _say)))
+
+
+@cli.command("try")
+def try_changes(
+    changes: Annotated[
+        Path | None, typer.Argument(help="A YAML file; data/drafters/smollm2-135m/trials.yml by default.")
+    ] = None,
+    recipe: RecipeOption = None,
+    target: TargetOption = None,
+    folder: FolderOption = None,
+    workers: Annotated[int, typer.Option(min=1, help="Trainings at the same time, one thread each.")] = 2,
+) -> None:
+    """Train the head for a short time with one change of the recipe after the other, and write what each brings.
+
+    The corpus must be there. The table goes beside the file of changes, as tried.csv. Goes on where it was stopped.
+    """
+    chosen, work = _prepared(recipe, target, None, folder, workers)
+    from speclab.drafters import trying
+
+    file = changes or trials.kept()
+    asked = trials.load(file, chosen)
+    _hold_corpus(work)
+    trying.run(asked, work, workers=workers, say=_say)
+    found = trying.table(asked, work)
+    whole.write(file.with_name("tried.csv"), found.to_csv(index=False, float_format="%.4f"), "what was tried")
+    typer.echo(found.drop(columns="source").to_string(index=False, float_format="%.3f"))
 
 
 @cli.command("measure")
@@ -112,6 +139,13 @@ def _prepared(
     work = folder or paths.root() / ".build" / "drafters" / name
     checks.check(chosen, work, workers)
     return chosen, work
+
+
+def _hold_corpus(work: Path) -> None:
+    from speclab.drafters import corpus
+
+    if not corpus.files(work / "corpus"):
+        raise UserError(f"no shard in {paths.shown(work / 'corpus')}", "write some first: speclab drafter corpus")
 
 
 def _home(recipe: Path | None, target: Path | None, minutes: float | None) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from speclab.drafters import corpus
+from speclab.errors import UserError
 
 POOL = 512
 """Rows among which those of similar length are put together."""
@@ -62,6 +63,26 @@ class Rows:
         """Tokens of all answers."""
         return sum(end - start - prompt for _, start, end, prompt in self.places)
 
+    def kept(self, layers: Iterable[int]) -> tuple[int, ...]:
+        """Return where the states after some of the target's layers stand among those that are kept.
+
+        Raises
+        ------
+        UserError
+            One is not kept, or not in all shards.
+        """
+        there = self._shards[0].layers
+        for file, shard in zip(self.files, self._shards, strict=True):
+            if shard.layers != there:
+                raise UserError(f"keeps states after layers {_said(shard.layers)}, others after {_said(there)}",
+                                "move the corpus away and write it anew", file=file)  # fmt: skip
+        for layer in layers:
+            if layer not in there:
+                raise UserError(f"the corpus keeps no states after layer {layer}, only after {_said(there)}",
+                                "read those, or write another corpus with it in corpus.layers",
+                                key="head.layers")  # fmt: skip
+        return tuple(there.index(layer) for layer in layers)
+
     @property
     def common_start(self) -> int:
         """How many tokens all rows begin with: the chat template's own, which are no news."""
@@ -109,3 +130,7 @@ class Rows:
                 batches.append([])
             batches[-1].append(row)
         return batches
+
+
+def _said(layers: Iterable[int]) -> str:
+    return ", ".join(map(str, layers))

@@ -12,7 +12,7 @@ import psutil
 
 from speclab import paths
 from speclab.drafters.recipe import Recipe
-from speclab.engines.weights import made_by, read_after
+from speclab.engines.weights import made_by
 from speclab.errors import UserError
 
 PACKAGES = ("torch", "transformers", "safetensors")
@@ -61,7 +61,7 @@ def check(recipe: Recipe, folder: Path, workers: int) -> None:
 
 def memory_bytes(recipe: Recipe, config: dict[str, Any], model: Path, workers: int) -> int:
     """Return about how much memory the work takes at once: of writing the corpus and of training, the larger."""
-    kept, row_tokens = _kept(recipe, config["num_hidden_layers"]), _row_tokens(recipe)
+    kept, row_tokens = len(recipe.kept_layers(config["num_hidden_layers"])), _row_tokens(recipe)
     heads = config.get("num_key_value_heads") or config["num_attention_heads"]
     width = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
     cache = 2 * config["num_hidden_layers"] * heads * width * 2
@@ -74,12 +74,8 @@ def disk_bytes(recipe: Recipe, config: dict[str, Any]) -> int:
     """Return how much disk a corpus takes at most, and the checkpoints beside it."""
     corpus = recipe.corpus
     rows = corpus.sampled_questions + corpus.sampled_stubs + corpus.templated_questions + corpus.library_functions
-    states = _kept(recipe, config["num_hidden_layers"]) * config["hidden_size"] * 2
+    states = len(recipe.kept_layers(config["num_hidden_layers"])) * config["hidden_size"] * 2
     return rows * _row_tokens(recipe) * states + GIB
-
-
-def _kept(recipe: Recipe, layers: int) -> int:
-    return len({*(recipe.corpus.layers or recipe.head.layers or read_after(layers)), layers})
 
 
 def _row_tokens(recipe: Recipe) -> int:

@@ -21,22 +21,10 @@ from speclab.drafters.dialogue import Dialogue
 from speclab.drafters.generate import write
 from speclab.drafters.llama import Target
 from speclab.drafters.recipe import Recipe
-from speclab.engines.weights import read_after
 from speclab.record import whole
 
 HELD_OUT = "held-out"
 PROMPTS = "prompts.jsonl"
-
-
-def kept_layers(recipe: Recipe, layers: int) -> tuple[int, ...]:
-    """Return after which layers of a target the corpus keeps states: what the head reads, and the last."""
-    read = recipe.corpus.layers or (*head_layers(recipe, layers), layers)
-    return tuple(dict.fromkeys(read))
-
-
-def head_layers(recipe: Recipe, layers: int) -> tuple[int, ...]:
-    """Return after which layers the head reads the target: the recipe's, or vLLM's default."""
-    return recipe.head.layers if recipe.head.layers is not None else read_after(layers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +39,15 @@ class Shard:
         [rows], int32: a row's tokens, and how many of them are the prompt's.
     states : Tensor
         [total, kept layers, hidden], bfloat16; a row's last token was never read, its states are 0.
+    layers : tuple[int, ...]
+        After which layers they are kept.
     """
 
     tokens: Tensor
     lengths: Tensor
     prompts: Tensor
     states: Tensor
+    layers: tuple[int, ...]
 
 
 def files(folder: Path) -> list[Path]:
@@ -67,7 +58,9 @@ def files(folder: Path) -> list[Path]:
 def load(file: Path) -> Shard:
     """Return one shard; the states are read as they are used."""
     with safe_open(str(file), framework="pt") as opened:
-        return Shard(*(opened.get_tensor(name) for name in ("tokens", "lengths", "prompts", "states")))
+        layers = tuple(int(each) for each in opened.metadata()["layers"].split())
+        tokens, lengths, prompts, states = map(opened.get_tensor, ("tokens", "lengths", "prompts", "states"))
+        return Shard(tokens, lengths, prompts, states, layers)
 
 
 def make(recipe: Recipe, folder: Path, *, workers: int, say: Callable[[str], None]) -> None:
@@ -147,7 +140,7 @@ def _write_shard(recipe: Recipe, folder: Path, file: str) -> str:
     torch.set_num_threads(1)
     name = file.removesuffix(".safetensors")
     target, dialogue = _model(recipe.target)
-    asked, layers = plan(recipe, folder)[name], kept_layers(recipe, target.shape.layers)
+    asked, layers = plan(recipe, folder)[name], recipe.kept_layers(target.shape.layers)
     rows = write(
         target, [dialogue.asked(each.text) for each in asked], most=recipe.corpus.answer_tokens,
         stops=dialogue.stops, keep=layers,
@@ -161,7 +154,7 @@ def _write_shard(recipe: Recipe, folder: Path, file: str) -> str:
         "states": torch.cat([torch.cat((row.states, torch.zeros_like(row.states[:1]))) for row in rows]),
     }
     new = folder / f".{name}.new"
-    save_file(tensors, str(new))
+    save_file(tensors, str(new), {"layers": " ".join(map(str, layers))})
     new.replace(folder / file)
     return f"{name}, {int((tensors['lengths'] - tensors['prompts']).sum())} answer tokens"
 

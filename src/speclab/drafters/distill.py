@@ -51,9 +51,8 @@ def run(recipe: Recipe, corpus_folder: Path, folder: Path, say: Callable[[str], 
     model = paths.root() / recipe.target
     target, source, how = Target.load(model), read_weights(model), recipe.draft_model
     depth = target.shape.layers
-    final = corpus.kept_layers(recipe, depth).index(depth)
     rows, held_out = Rows(corpus.files(corpus_folder)), Rows([corpus_folder / f"{corpus.HELD_OUT}.safetensors"])
-    layers = layers_of(recipe, depth)
+    (final,), layers = rows.kept((depth,)), layers_of(recipe, depth)
     learning = initial(source, layers)
     say(f"{sum(w.numel() for w in learning.values()) / 1e6:.2f} M weights that learn, layers {layers}")
 

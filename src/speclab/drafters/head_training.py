@@ -53,13 +53,14 @@ def run(recipe: Recipe, corpus_folder: Path, folder: Path, say: Callable[[str], 
     model = paths.root() / recipe.target
     target = Target.load(model)
     depth = target.shape.layers
-    kept = corpus.kept_layers(recipe, depth)
-    rows, held_out = Rows(corpus.files(corpus_folder)), Rows([corpus_folder / f"{corpus.HELD_OUT}.safetensors"])
+    rows = Rows(corpus.files(corpus_folder)[: recipe.head.shards])
+    held_out = Rows([corpus_folder / f"{corpus.HELD_OUT}.safetensors"])
     ids = _kept_ids(folder, rows, target.shape.vocabulary, recipe.head.draft_vocabulary)
-    head = beginning(recipe, target, ids, kept)
+    head = beginning(recipe, target, ids, rows.kept(recipe.head_layers(depth)))
     say(f"{sum(w.numel() for w in head.weights.values()) / 1e6:.2f} M weights, {rows.answer_tokens} answer tokens, "
         f"{len(rows.places)} rows; draft vocabulary {len(ids)}")  # fmt: skip
-    teacher = Teacher(target, ids, kept.index(depth), rows.common_start)
+    (final,) = rows.kept((depth,))
+    teacher = Teacher(target, ids, final, rows.common_start)
     how = recipe.head
 
     def loss(batch: Batch, step: int) -> tuple[Tensor, dict[str, float]]:
@@ -74,24 +75,23 @@ def run(recipe: Recipe, corpus_folder: Path, folder: Path, say: Callable[[str], 
     return head
 
 
-def beginning(recipe: Recipe, target: Target, ids: Tensor, kept: tuple[int, ...]) -> Head:
+def beginning(recipe: Recipe, target: Target, ids: Tensor, reads: tuple[int, ...]) -> Head:
     """Return the untrained head of a recipe.
 
     Parameters
     ----------
     recipe : Recipe
-        Says what it reads, and the seed.
+        Its seed is used.
     target : Target
         The recipe's.
     ids : Tensor
         The draft vocabulary, rising.
-    kept : tuple[int, ...]
-        The corpus' layers.
+    reads : tuple[int, ...]
+        Which of the corpus' states it reads, by their place there.
     """
     prefix = f"model.layers.{target.shape.layers - 1}."
     source = read_weights(paths.root() / recipe.target)
     last = {name.removeprefix(prefix): weight for name, weight in source.items() if name.startswith(prefix)}
-    reads = tuple(kept.index(layer) for layer in corpus.head_layers(recipe, target.shape.layers))
     return eagle3.initial(target, last, ids, reads, recipe.seed)
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+
+import pandas as pd
 
 from speclab import paths
 from speclab.drafters import checkpoint, corpus, distill, head_training, prompts, stamp
 from speclab.drafters.llama import Target
 from speclab.drafters.recipe import Part, Recipe
+from speclab.drafters.training import LOG, source
 from speclab.record import whole
 
 
@@ -46,7 +48,7 @@ def make(part: Part, recipe: Recipe, work: Path, into: Path, notes: Path, say: C
         head = head_training.run(recipe, work / "corpus", work / part, say)
         note(recipe, work, notes)
         folder = into / f"{recipe.name}-eagle3"
-        checkpoint.save_head(head, corpus.head_layers(recipe, depth), model, folder)
+        checkpoint.save_head(head, recipe.head_layers(depth), model, folder)
         return folder
     weights = distill.run(recipe, work / "corpus", work / part, say)
     note(recipe, work, notes)
@@ -72,5 +74,6 @@ def note(recipe: Recipe, work: Path, folder: Path) -> None:
     whole.write(folder / "corpus.csv", "\n".join(lines) + "\n", "the corpus in numbers")
     prompts.save(planned[corpus.HELD_OUT], folder / "held_out.jsonl")
     for part in ("head", "draft-model"):
-        if (work / part / "log.csv").exists():
-            shutil.copyfile(work / part / "log.csv", folder / f"log-{part}.csv")
+        if (work / part / LOG).exists():
+            log = pd.read_csv(work / part / LOG).assign(source=source())
+            whole.write(folder / f"log-{part}.csv", log.to_csv(index=False, float_format="%.6g"), "a training's log")

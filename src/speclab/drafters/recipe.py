@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from speclab import paths
+from speclab.engines.weights import read_after
 from speclab.lab import Name
 from speclab.validation import Chosen, read_yaml, validated
 
@@ -38,7 +39,7 @@ class CorpusRecipe(Chosen):
     rows: Some = 128
     """Rows of a shard; they are written together."""
     layers: tuple[Count, ...] | None = None
-    """After which layers the states are kept; what the head reads and the last one where not given."""
+    """After which layers states are kept, beside those that the head reads and the last one."""
 
 
 class HeadRecipe(Chosen):
@@ -46,6 +47,8 @@ class HeadRecipe(Chosen):
 
     layers: tuple[Count, ...] | None = None
     """After which layers of the target it reads; (2, n/2, n-3) of n where not given."""
+    shards: Some | None = None
+    """The corpus' first so many; as many as there are where not given."""
     draft_vocabulary: Some = 12_288
     steps: Some = 3000
     batch_tokens: Some = 2048
@@ -93,6 +96,14 @@ class Recipe(Chosen):
     corpus: CorpusRecipe = CorpusRecipe()
     head: HeadRecipe = HeadRecipe()
     draft_model: DraftModelRecipe = DraftModelRecipe()
+
+    def head_layers(self, depth: int) -> tuple[int, ...]:
+        """Return after which of a target's layers the head reads it: the recipe's, or vLLM's default."""
+        return self.head.layers if self.head.layers is not None else read_after(depth)
+
+    def kept_layers(self, depth: int) -> tuple[int, ...]:
+        """Return after which of a target's layers the corpus keeps states, rising."""
+        return tuple(sorted({*(self.corpus.layers or ()), *self.head_layers(depth), depth}))
 
     def scaled(self, factor: float) -> Recipe:
         """Return a recipe of so many times the corpus and the steps."""

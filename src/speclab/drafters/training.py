@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,17 @@ from torch import Tensor
 
 from speclab.drafters.batches import Batch, Rows
 from speclab.drafters.llama import Weights
+from speclab.engines.device import cpu_slug
+from speclab.record import whole
 
 SAVE_EVERY = 100
 JUDGE_EVERY = 200
+LOG = "log.csv"
+
+
+def source() -> str:
+    """Return the badge of what a training on this machine logs."""
+    return f"measured (PyTorch {version('torch')}, {cpu_slug()})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +108,12 @@ def train(
             shown = " ".join(f"{name} {figure:.3f}" for name, figure in recent.items())
             say(f"step {done} of {schedule.steps}: {shown}; {each:.2f} s a step, "
                 f"{each * (schedule.steps - done) / 60:.0f} min left")  # fmt: skip
-        if done % SAVE_EVERY == 0 or done == schedule.steps:
-            _save(folder, done, weights, optimiser)
         if done % JUDGE_EVERY == 0 or done == schedule.steps:
             judged = judge()
             say(f"step {done}: " + " ".join(f"{name} {figure:.3f}" for name, figure in judged.items()))
-            _log(folder / "log.csv", {"step": done, **{n: recent[n] for n in ("loss",)}, **judged})
+            _log(folder / LOG, {"step": done, "loss": recent["loss"], **judged})
+        if done % SAVE_EVERY == 0 or done == schedule.steps:  # what is saved has been judged: going on asks no more
+            _save(folder, done, weights, optimiser)
 
 
 def _batches(rows: Rows, schedule: Schedule, first: int) -> Iterator[list[int]]:
@@ -127,9 +136,15 @@ def _save(folder: Path, step: int, weights: Weights, optimiser: Any) -> None:
 
 
 def _resumed(folder: Path, weights: Weights, optimiser: Any) -> int:
+    """Take weights and optimiser from the folder's checkpoint, and from its log what came later."""
     if not (folder / "checkpoint.pt").exists():
+        (folder / LOG).unlink(missing_ok=True)
         return 0
     kept = torch.load(folder / "checkpoint.pt", weights_only=True)
+    if (folder / LOG).exists():
+        head, *rows = (folder / LOG).read_text(encoding="utf-8").splitlines(keepends=True)
+        before = [row for row in rows if int(row.split(",")[0]) <= kept["step"]]
+        whole.write(folder / LOG, head + "".join(before), "the log of a training")
     with torch.no_grad():
         for name, tensor in weights.items():
             tensor.copy_(kept["weights"][name])

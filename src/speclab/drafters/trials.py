@@ -1,0 +1,78 @@
+"""What is tried on a head: changes of its recipe, each alone and for a short time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from speclab.drafters import recipe as recipes
+from speclab.drafters.recipe import Recipe, Some
+from speclab.errors import UserError
+from speclab.lab import Name
+from speclab.validation import Chosen, read_yaml, validated
+
+UNCHANGED = "unchanged"
+"""The trial that the others are compared with."""
+
+
+class Change(Chosen):
+    """What one trial does differently."""
+
+    seed: Any = None
+    """Of the head and of the order of its batches; the corpus stays."""
+    head: dict[str, Any] = {}
+    """Keys of `recipe.HeadRecipe`."""
+
+
+class Trials(Chosen):
+    """What is tried."""
+
+    steps: Some
+    """Of each training whose change does not say otherwise."""
+    changes: dict[Name, Change]
+
+
+def kept() -> Path:
+    """Return the file of what was tried beside the kept recipe."""
+    return recipes.kept().parent / "trials.yml"
+
+
+def load(file: Path, base: Recipe) -> dict[str, Recipe]:
+    """Return the recipe of each trial of a file, the unchanged one first.
+
+    Parameters
+    ----------
+    file : Path
+        A YAML file of `Trials`.
+    base : Recipe
+        What they change.
+
+    Raises
+    ------
+    UserError
+        The file is missing or holds a mistake; the key names the trial.
+    """
+    told = validated(Trials, read_yaml(file), file)
+    if UNCHANGED in told.changes:
+        raise UserError("is the trial that nothing is changed in", "call yours otherwise", file=file,
+                        key=f"changes.{UNCHANGED}")  # fmt: skip
+    changes = {UNCHANGED: Change(), **told.changes}
+    return {name: _changed(base, told.steps, name, change, file) for name, change in changes.items()}
+
+
+def _changed(base: Recipe, steps: int, name: str, change: Change, file: Path) -> Recipe:
+    asked = base.model_dump()
+    asked["head"] |= {"steps": steps, **change.head}
+    if change.seed is not None:
+        asked["seed"] = change.seed
+    try:
+        return validated(Recipe, asked, file)
+    except UserError as error:
+        raise UserError(error.problem, error.remedy, file=file, key=f"changes.{name}.{error.key}") from None
+
+
+def told(recipe: Recipe, unchanged: Recipe) -> str:
+    """Return what a trial changes, in the recipe's own keys."""
+    before = {"seed": unchanged.seed, **unchanged.head.model_dump(mode="json")}
+    now = {"seed": recipe.seed, **recipe.head.model_dump(mode="json")}
+    return ", ".join(f"{key} {value}" for key, value in now.items() if value != before[key])

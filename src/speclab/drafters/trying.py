@@ -1,0 +1,86 @@
+"""Short trainings of a head, each with one change of its recipe: what it brings, before an hour is spent on it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from concurrent.futures import as_completed
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from speclab import processes
+from speclab.drafters import head_training, stamp, trials
+from speclab.drafters.recipe import Recipe
+from speclab.drafters.training import LOG, source
+from speclab.drafters.trials import UNCHANGED
+
+
+def run(recipes: Mapping[str, Recipe], work: Path, *, workers: int, say: Callable[[str], None]) -> None:
+    """Train the head of each trial; go on where an earlier run stopped.
+
+    Parameters
+    ----------
+    recipes : mapping
+        As `trials.load` returns them.
+    work : Path
+        Folder with ``corpus``; each trial has one of its own in ``trials``.
+    workers : int
+        Trials at the same time, each on one thread: two threads of one training wait for each other.
+    say : callable
+        A module's function: the workers call it with a line now and then.
+
+    Raises
+    ------
+    UserError
+        The corpus, or a trial, was begun by another recipe.
+    """
+    stamp.hold(recipes[UNCHANGED], work / "corpus")
+    for name, recipe in recipes.items():
+        stamp.hold(recipe, _folder(work, name), "head")
+    with processes.pool(workers) as pool:
+        started = [pool.submit(_train, name, recipe, work, say) for name, recipe in recipes.items()]
+        for each in as_completed(started):
+            each.result()
+
+
+def _folder(work: Path, name: str) -> Path:
+    return work / "trials" / name
+
+
+def _train(name: str, recipe: Recipe, work: Path, say: Callable[[str], None]) -> None:
+    torch.set_num_threads(1)
+    head_training.run(recipe, work / "corpus", _folder(work, name), functools.partial(_named, say, name))
+
+
+def _named(say: Callable[[str], None], name: str, line: str) -> None:
+    say(f"{name}: {line}")
+
+
+def table(recipes: Mapping[str, Recipe], work: Path) -> pd.DataFrame:
+    """Return what the trials came to.
+
+    Parameters
+    ----------
+    recipes : mapping
+        As `trials.load` returns them.
+    work : Path
+        As for `run`.
+
+    Returns
+    -------
+    pd.DataFrame
+        A row for each: ``trial``, ``change`` (in the recipe's words), ``steps``, ``length`` on held-out answers by
+        replay, its ``gain`` over the unchanged one (0.01 is 1%), the share of drafts accepted up to each position, and
+        the ``source``, their badge.
+    """
+    rows = []
+    for name, recipe in recipes.items():
+        log = _folder(work, name) / LOG
+        last = pd.read_csv(log).iloc[-1]
+        change = trials.told(recipe, recipes[UNCHANGED])
+        rows.append({"trial": name, "change": change, **last.drop("loss"), "source": source()})
+    found = pd.DataFrame(rows).rename(columns={"step": "steps"}).astype({"steps": int})
+    found.insert(4, "gain", found["length"] / found["length"].iloc[0] - 1)
+    return found
