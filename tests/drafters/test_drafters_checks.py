@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from speclab.drafters import checks
+from speclab.drafters import checks, stamp
 from speclab.drafters.recipe import CorpusRecipe, HeadRecipe, Recipe
 from speclab.errors import UserError
 
@@ -110,6 +110,20 @@ def test_a_layer_that_the_target_does_not_have_is_refused(model: Path, tmp_path:
     recipe = a_recipe(model).model_copy(update={"head": HeadRecipe(layers=(1, 2, 5))})
 
     assert refused(recipe, tmp_path).startswith("layers: the recipe reads layer 5, the target has 4; name layers")
+
+
+def test_what_a_head_is_to_start_from_or_to_learn_from_must_be_there(model: Path, tmp_path: Path) -> None:
+    def with_head(**keys: object) -> Recipe:
+        return a_recipe(model).model_copy(update={"head": HeadRecipe(**keys)})
+
+    assert "head.start: no head in" in refused(with_head(start=str(tmp_path / "no-head")), tmp_path)
+    other = tmp_path / "other" / "corpus"
+    assert "head.beside: no corpus in" in refused(with_head(beside=(str(other),)), tmp_path)
+    stamp.hold(a_recipe(model).model_copy(update={"target": "another"}), other)
+    said = refused(with_head(beside=(str(other),)), tmp_path)
+    assert f"was written by another, not by {model}; give a corpus of the same target" in said
+    stamp.hold(a_recipe(model), tmp_path / "same")
+    checks.check(with_head(beside=(str(tmp_path / "same"),)), tmp_path, workers=1)
 
 
 def test_too_little_memory_is_found_before_any_work(

@@ -13,7 +13,7 @@ pytest.importorskip("torch", reason="the extra drafters is not installed here")
 import torch
 from safetensors.torch import load_file, save_file
 
-from speclab.drafters import corpus, distill, head_training, loss, making, training
+from speclab.drafters import checkpoint, corpus, distill, head_training, loss, making, training
 from speclab.drafters.batches import Batch, Rows
 from speclab.drafters.dialogue import Dialogue
 from speclab.drafters.generate import write
@@ -172,6 +172,29 @@ def test_a_head_reads_only_states_that_the_corpus_keeps(recipe: Recipe, work: Pa
     save_file(load_file(str(mixed[0])), str(mixed[-1]), {"layers": "0 2 1"})
     with pytest.raises(UserError, match=r"shard-009.safetensors: keeps states after layers 0, 2, 1, others after 0"):
         Rows(mixed).kept((2,))
+
+
+def test_a_head_goes_on_from_one_that_was_made_before(
+    recipe: Recipe, work: Path, made: dict[str, Path], tmp_path: Path
+) -> None:
+    target, rows = Target.load(Path(recipe.target)), Rows(corpus.files(work / "corpus"))
+    further = recipe.model_copy(update={"head": recipe.head.model_copy(update={"start": str(made["head"])})})
+    head = head_training.going_on(further, target, rows.kept((0, 1, 2)))
+    checkpoint.save_head(head, (0, 1, 2), Path(recipe.target), tmp_path / "again")
+    again, before = (load_file(str(folder / "model.safetensors")) for folder in (tmp_path / "again", made["head"]))
+    assert all(torch.equal(again[name], tensor) for name, tensor in before.items())
+    assert len(head_training.run(further, work / "corpus", tmp_path / "work", lambda line: None).draft_ids) == 96
+    other = further.model_copy(update={"head": further.head.model_copy(update={"layers": (0, 2)})})
+    with pytest.raises(UserError, match=r"head.start: .* after layers \[0, 1, 2\], the recipe after \[0, 2\]"):
+        head_training.run(other, work / "corpus", tmp_path / "other", lambda line: None)
+
+
+def test_a_corpus_beside_brings_rows_but_none_that_is_held_out(recipe: Recipe, work: Path) -> None:
+    shards, held = corpus.files(work / "corpus"), Rows([work / "corpus" / f"{corpus.HELD_OUT}.safetensors"])
+    alone = Rows(shards, held.asked())
+    assert len(alone.places) == len(Rows(shards).places) > len(held.places) == len(held.asked()) == 4
+    assert len(Rows([*shards, *shards], held.asked()).places) == 2 * len(alone.places)
+    assert len(Rows([*shards, *held.files], held.asked()).places) == len(alone.places)
 
 
 def test_a_head_learns_one_answer_by_heart(recipe: Recipe, work: Path) -> None:

@@ -96,6 +96,8 @@ def try_changes(
 
     file = changes or trials.kept()
     asked = trials.load(file, chosen)
+    for each in asked.values():
+        checks.check(each, work, workers)
     _hold_corpus(work)
     trying.run(asked, work, workers=workers, say=_say)
     found = trying.table(asked, work)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,12 +44,23 @@ class Rows:
     ----------
     files : sequence of Path
         Shards; their states stay on the disk until a batch needs them.
+    keep_out : set of tuple[int, ...]
+        Prompts whose rows are left out.
     """
 
-    def __init__(self, files: Sequence[Path]):
+    def __init__(self, files: Sequence[Path], keep_out: Set[tuple[int, ...]] = frozenset()):
         self.files = tuple(files)
         self._shards = [corpus.load(file) for file in files]
-        self.places = [(index, *row) for index, shard in enumerate(self._shards) for row in corpus.rows_of(shard)]
+        all_places = [(index, *row) for index, shard in enumerate(self._shards) for row in corpus.rows_of(shard)]
+        self.places = [place for place in all_places if self._asked(*place) not in keep_out]
+
+    def _asked(self, index: int, start: int, end: int, prompt: int) -> tuple[int, ...]:
+        del end
+        return tuple(self._shards[index].tokens[start : start + prompt].tolist())
+
+    def asked(self) -> set[tuple[int, ...]]:
+        """Return the rows' prompts, as tokens."""
+        return {self._asked(*place) for place in self.places}
 
     def counted(self, vocabulary: int) -> Tensor:
         """Return how often each token stands in the answers, [vocabulary]."""

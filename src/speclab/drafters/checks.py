@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 
 from speclab import paths
+from speclab.drafters import stamp
 from speclab.drafters.recipe import Recipe
 from speclab.engines.weights import made_by
 from speclab.errors import UserError
@@ -52,6 +53,11 @@ def check(recipe: Recipe, folder: Path, workers: int) -> None:
         if layer > config["num_hidden_layers"]:
             raise UserError(f"the recipe reads layer {layer}, the target has {config['num_hidden_layers']}",
                             "name layers that it has, or leave them out", key="layers")  # fmt: skip
+    start = recipe.head.start and paths.root() / recipe.head.start
+    if start and not (start / "model.safetensors").exists():
+        raise UserError(f"no head in {paths.shown(start)}", "give the folder of one, or leave it out", key="head.start")
+    for other in recipe.head.beside:
+        stamp.same_target(recipe, paths.root() / other)
     _check_room(memory_bytes(recipe, config, model, workers), psutil.virtual_memory().available, "memory",
                 "free some, or give the recipe fewer rows (corpus.rows) or fewer --workers")  # fmt: skip
     existing = next(parent for parent in (folder, *folder.parents) if parent.exists())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -19,6 +20,7 @@ from speclab.drafters.loss import Goal, cross_entropy
 from speclab.drafters.recipe import HeadRecipe, Recipe
 from speclab.drafters.replay import K, Tally
 from speclab.drafters.training import Schedule, train
+from speclab.errors import UserError
 
 
 def draft_ids(rows: Rows, vocabulary: int, size: int) -> Tensor:
@@ -53,14 +55,20 @@ def run(recipe: Recipe, corpus_folder: Path, folder: Path, say: Callable[[str], 
     model = paths.root() / recipe.target
     target = Target.load(model)
     depth = target.shape.layers
-    rows = Rows(corpus.files(corpus_folder)[: recipe.head.shards])
     held_out = Rows([corpus_folder / f"{corpus.HELD_OUT}.safetensors"])
-    ids = _kept_ids(folder, rows, target.shape.vocabulary, recipe.head.draft_vocabulary)
-    head = beginning(recipe, target, ids, rows.kept(recipe.head_layers(depth)))
+    files = corpus.files(corpus_folder)[: recipe.head.shards]
+    files += [file for other in recipe.head.beside for file in corpus.files(paths.root() / other)]
+    rows = Rows(files, keep_out=held_out.asked())
+    reads = rows.kept(recipe.head_layers(depth))
+    if recipe.head.start:
+        head = going_on(recipe, target, reads)
+    else:
+        ids = _kept_ids(folder, rows, target.shape.vocabulary, recipe.head.draft_vocabulary)
+        head = beginning(recipe, target, ids, reads)
     say(f"{sum(w.numel() for w in head.weights.values()) / 1e6:.2f} M weights, {rows.answer_tokens} answer tokens, "
-        f"{len(rows.places)} rows; draft vocabulary {len(ids)}")  # fmt: skip
+        f"{len(rows.places)} rows; draft vocabulary {len(head.draft_ids)}")  # fmt: skip
     (final,) = rows.kept((depth,))
-    teacher = Teacher(target, ids, final, rows.common_start)
+    teacher = Teacher(target, head.draft_ids, final, rows.common_start)
     how = recipe.head
 
     def loss(batch: Batch, step: int) -> tuple[Tensor, dict[str, float]]:
@@ -93,6 +101,34 @@ def beginning(recipe: Recipe, target: Target, ids: Tensor, reads: tuple[int, ...
     source = read_weights(paths.root() / recipe.target)
     last = {name.removeprefix(prefix): weight for name, weight in source.items() if name.startswith(prefix)}
     return eagle3.initial(target, last, ids, reads, recipe.seed)
+
+
+def going_on(recipe: Recipe, target: Target, reads: tuple[int, ...]) -> Head:
+    """Return the head that a recipe starts from, to be trained further.
+
+    Parameters
+    ----------
+    recipe, target, reads
+        As for `beginning`.
+
+    Raises
+    ------
+    UserError
+        It reads other layers, or another target.
+    """
+    folder, layers = paths.root() / str(recipe.head.start), recipe.head_layers(target.shape.layers)
+    told = json.loads((folder / "config.json").read_text(encoding="utf-8"))["eagle_aux_hidden_state_layer_ids"]
+    if tuple(told) != layers:
+        raise UserError(f"{paths.shown(folder)} reads the target after layers {told}, the recipe after {list(layers)}",
+                        "write the same in head.layers", key="head.start")  # fmt: skip
+    saved = load_file(str(folder / "model.safetensors"))
+    ids = saved["d2t"] + torch.arange(len(saved["d2t"]))
+    head = beginning(recipe, target, ids, reads)
+    for name, weight in head.weights.items():
+        if saved[name].shape != weight.shape:
+            raise UserError(f"{name} is {list(saved[name].shape)} there, {list(weight.shape)} for this target",
+                            "give a head of the same target", key="head.start")  # fmt: skip
+    return replace(head, weights={name: saved[name].float() for name in head.weights})
 
 
 @dataclass(frozen=True, slots=True)

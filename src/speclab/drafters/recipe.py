@@ -45,10 +45,14 @@ class CorpusRecipe(Chosen):
 class HeadRecipe(Chosen):
     """How the EAGLE-3 head is made."""
 
+    start: str | None = None
+    """A head that was made before, to go on from: its folder, from the checkout's root. Its draft vocabulary stays."""
     layers: tuple[Count, ...] | None = None
     """After which layers of the target it reads; (2, n/2, n-3) of n where not given."""
     shards: Some | None = None
     """The corpus' first so many; as many as there are where not given."""
+    beside: tuple[str, ...] = ()
+    """Folders of other corpora of the same target, from the checkout's root, to learn from as well."""
     draft_vocabulary: Some = 12_288
     steps: Some = 3000
     batch_tokens: Some = 2048

@@ -43,3 +43,21 @@ def hold(recipe: Recipe, folder: Path, part: Part | None = None) -> None:
         changed = sorted(key for key in {*before, *told} if before.get(key) != json.loads(json.dumps(told.get(key))))
         raise UserError(f"was begun by another recipe (other {', '.join(changed)})",
                         f"give --folder, or move {paths.shown(folder)} away", file=file)  # fmt: skip
+
+
+def same_target(recipe: Recipe, corpus: Path) -> None:
+    """Find that a corpus is not there, or that another target wrote it.
+
+    Raises
+    ------
+    UserError
+        So it is.
+    """
+    file = corpus / FILE
+    if not file.exists():
+        raise UserError(f"no corpus in {paths.shown(corpus)}", "write it first: speclab drafter corpus --recipe FILE",
+                        key="head.beside")  # fmt: skip
+    before = json.loads(file.read_text(encoding="utf-8"))
+    if before["target"] != recipe.target:
+        raise UserError(f"was written by {before['target']}, not by {recipe.target}",
+                        "give a corpus of the same target", file=file, key="head.beside")  # fmt: skip

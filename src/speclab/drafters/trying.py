@@ -39,8 +39,9 @@ def run(recipes: Mapping[str, Recipe], work: Path, *, workers: int, say: Callabl
     stamp.hold(recipes[UNCHANGED], work / "corpus")
     for name, recipe in recipes.items():
         stamp.hold(recipe, _folder(work, name), "head")
+    longest_first = sorted(recipes.items(), key=lambda each: -each[1].head.steps)  # keeps all workers busy to the end
     with processes.pool(workers) as pool:
-        started = [pool.submit(_train, name, recipe, work, say) for name, recipe in recipes.items()]
+        started = [pool.submit(_train, name, recipe, work, say) for name, recipe in longest_first]
         for each in as_completed(started):
             each.result()
 
