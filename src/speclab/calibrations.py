@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 
@@ -32,8 +32,8 @@ OTHERS, BESIDES = "measured", "model_errors"
 
 CPU_LAB = "cpu-smollm2"
 _CPU_DRAFTERS: dict[str, Transformer | None] = {
-    "eagle3": replace(transformer("eagle3-head-135m"), output_vocabulary=12_288),
-    "draft_model": replace(transformer("smollm2-135m"), slug="smollm2-135m-4l", layers=4),
+    "eagle3": transformer("eagle3-head-135m"),
+    "draft_model": transformer("smollm2-135m-4l"),
     "ngram": None,
 }
 """The networks in ``data/drafters``, by method."""

@@ -32,6 +32,7 @@ def said(arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         ),
         (["corpus", "--recipe", "no.yml"], "no.yml: no such file"),
         (["measure", "no/such/drafter"], "no drafter in"),
+        (["measure", "--trial", "longest"], "--trial: no trial 'longest'; there are: unchanged, other-seed,"),
     ],
 )
 def test_what_is_not_there_is_named(

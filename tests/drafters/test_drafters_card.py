@@ -8,7 +8,7 @@ import pytest
 
 from speclab import paths
 from speclab.drafters import card, measure
-from speclab.drafters.recipe import Recipe
+from speclab.drafters.recipe import HeadRecipe, Recipe
 from speclab.engines.base import Reading
 from speclab.errors import UserError
 from speclab.lab import Arm, Speculation
@@ -57,6 +57,10 @@ def test_a_card_says_hash_data_and_acceptance_as_they_were_measured(tmp_path: Pa
     assert "| answer tokens | 1,234,567 |" in said
     assert "Licence: Apache-2.0." in said
     assert "draft_vocabulary: 12288" in said
+    assert "goes on" not in said
+    further = Recipe(name="a", target="models/t", head=HeadRecipe(start="an/old-head", beside=("another/corpus",)))
+    said = card.text(further, folder, notes, rows)
+    assert "It goes on from `an/old-head`, and learns from `another/corpus` too" in said
     kept = pd.read_csv(notes / "acceptance-a-eagle3.csv").iloc[0]
     assert (kept["set"], kept["drafts"], kept["length"], kept["position_2"]) == ("fresh questions", 8, 1.875, 0.125)
 
@@ -70,7 +74,12 @@ def test_the_kept_weights_are_those_of_their_cards() -> None:
 
 
 def test_the_kept_head_is_agreed_with_more_often_than_the_first_one_that_was_tried() -> None:
-    measured = pd.read_csv(paths.drafters() / "smollm2-135m" / "acceptance-smollm2-135m-eagle3.csv").set_index("set")
-    assert measured.loc["held out", "length"] > 1.85
-    assert measured.loc["fresh questions", "length"] > 1.56
-    assert measured.loc["HumanEval stubs", "length"] > 1.84
+    measured = measured_of("smollm2-135m-eagle3")
+    assert measured["held out"] > 1.85
+    assert measured["fresh questions"] > 1.56
+    assert measured["HumanEval stubs"] > 1.84
+    assert (measured_of("smollm2-135m-eagle3-longer") > measured).all(), "an hour more helps on every set"
+
+
+def measured_of(drafter: str) -> pd.Series:
+    return pd.read_csv(paths.drafters() / "smollm2-135m" / f"acceptance-{drafter}.csv").set_index("set")["length"]

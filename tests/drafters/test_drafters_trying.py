@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -24,6 +25,9 @@ def test_trials_are_trainings_and_their_table_compares_them(
     printed = capfd.readouterr().out
     assert "unchanged: step 6:" in printed
     assert "longer: step 9:" in printed
+    assert sorted(file.name for file in (work / "trials" / "longer" / "eagle3").iterdir()) == [
+        "config.json", "model.safetensors",
+    ]  # fmt: skip
     found = trying.table(asked, work)
     assert found["trial"].tolist() == ["unchanged", "longer"]
     assert found["steps"].tolist() == [6, 9]
@@ -34,6 +38,10 @@ def test_trials_are_trainings_and_their_table_compares_them(
     head_training.run(asked["longer"], work / "corpus", tmp_path / "alone", lambda line: None)
     alone = pd.read_csv(tmp_path / "alone" / "log.csv").iloc[-1]
     assert alone["length"] == pytest.approx(lengths[1], rel=1e-3), "one of the trials is a training like another"
+
+    further = asked["longer"].model_copy(update={"head": asked["longer"].head.model_copy(update={"start": "a head"})})
+    shutil.copytree(work / "trials" / "longer", work / "trials" / "further")
+    assert trying.table(asked | {"further": further}, work)["gain"].isna().tolist() == [False, False, True]
 
     trying.run(asked, work, workers=1, say=print)
     assert "step 6:" not in capfd.readouterr().out, "what is whole is not trained again"

@@ -21,6 +21,9 @@ from speclab.model.transformers import TRANSFORMERS, transformer
         ("eagle3-head-70b", 939_524_096, 1_402_994_688, 4_096, 2 * 1_402_994_688),
         # by hand: 2 x 576^2 + 2 x 576 x 192 + 3 x 576 x 1536; head and embedding 49152 x 576 each
         ("smollm2-135m", 3_538_944, 134_479_872, 23_040, 2 * (134_479_872 + 28_311_552)),
+        ("smollm2-135m-4l", 3_538_944, 42_467_328, 3_072, 2 * (42_467_328 + 28_311_552)),
+        # by hand: q, k, v 1152 x 960, o 576^2, feed-forward 3 x 576 x 1536; LM head 12288 x 576; fc 1728 x 576
+        ("eagle3-head-135m", 4_091_904, 12_165_120, 768, 2 * 12_165_120),
     ],
 )
 def test_parameters_and_bytes(slug: str, per_layer: int, matmul: int, kv_bytes: int, resident: int) -> None:

@@ -96,13 +96,14 @@ def try_changes(
 
     file = changes or trials.kept()
     asked = trials.load(file, chosen)
-    for each in asked.values():
-        checks.check(each, work, workers)
+    for name, each in asked.items():
+        with trials.mistakes_of(name, file):
+            checks.check(each, work, workers)
     _hold_corpus(work)
     trying.run(asked, work, workers=workers, say=_say)
     found = trying.table(asked, work)
     whole.write(file.with_name("tried.csv"), found.to_csv(index=False, float_format="%.4f"), "what was tried")
-    typer.echo(found.drop(columns="source").to_string(index=False, float_format="%.3f"))
+    typer.echo(found.drop(columns=["change", "source"]).to_string(index=False, float_format="%.3f"))
 
 
 @cli.command("measure")
@@ -113,6 +114,7 @@ def measure(
     recipe: RecipeOption = None,
     target: TargetOption = None,
     minutes: MinutesOption = None,
+    trial: Annotated[str | None, typer.Option(help="It was trained by this trial of trials.yml.")] = None,
     k: Annotated[int, typer.Option(min=1, help="Draft tokens at each step.")] = 3,
     card: Annotated[
         bool, typer.Option("--card/--no-card", help="Write the model card anew from what was measured.")
@@ -123,6 +125,11 @@ def measure(
     from speclab.drafters import measure as measuring
 
     chosen = _recipe(recipe, target, minutes)
+    if trial is not None:
+        tried = trials.load(trials.kept(), chosen)
+        if trial not in tried:
+            raise UserError(f"no trial {trial!r}", f"there are: {', '.join(tried)}", key="--trial")
+        chosen = tried[trial]
     folder = model or paths.drafters() / f"{chosen.name}-eagle3"
     notes = next((home / chosen.name for home in (folder.parent, paths.drafters()) if (home / chosen.name).is_dir()),
                  folder.parent / chosen.name)  # fmt: skip

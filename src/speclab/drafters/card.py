@@ -11,7 +11,7 @@ import yaml
 
 from speclab import paths
 from speclab.drafters.measure import Accepted, table
-from speclab.drafters.recipe import Recipe
+from speclab.drafters.recipe import HeadRecipe, Recipe
 from speclab.engines.weights import LAYERS_FILE
 from speclab.record import whole
 
@@ -61,6 +61,7 @@ def text(recipe: Recipe, folder: Path, notes: Path, rows: Sequence[Accepted]) ->
         "",
         "The corpus is the target's own greedy answers. Nothing of HumanEval and none of the labs' prompts is in it:",
         "a prompt or an answer that shares a run of words with one of them is left out.",
+        *_further(recipe.head),
         "",
         f"## Acceptance at k = {k}, temperature 0, at most {rows[0].max_tokens} tokens",
         "",
@@ -77,6 +78,13 @@ def text(recipe: Recipe, folder: Path, notes: Path, rows: Sequence[Accepted]) ->
         "```",
         "",
     ])  # fmt: skip
+
+
+def _further(how: HeadRecipe) -> list[str]:
+    """Return what a head has learnt from beyond its own corpus, where it has."""
+    parts = [f"goes on from `{how.start}`"] if how.start else []
+    parts += [f"learns from `{other}` too, which is not counted above" for other in how.beside]
+    return [f"It {', and '.join(parts)}."] if parts else []
 
 
 def _rows(file: Path) -> list[dict[str, str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +67,15 @@ def _changed(base: Recipe, steps: int, name: str, change: Change, file: Path) ->
     asked["head"] |= {"steps": steps, **change.head}
     if change.seed is not None:
         asked["seed"] = change.seed
+    with mistakes_of(name, file):
+        return validated(Recipe, asked)
+
+
+@contextmanager
+def mistakes_of(name: str, file: Path) -> Iterator[None]:
+    """Give a mistake of one trial the place where its author wrote it."""
     try:
-        return validated(Recipe, asked, file)
+        yield
     except UserError as error:
         raise UserError(error.problem, error.remedy, file=file, key=f"changes.{name}.{error.key}") from None
 

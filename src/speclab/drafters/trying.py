@@ -10,11 +10,14 @@ from pathlib import Path
 import pandas as pd
 import torch
 
-from speclab import processes
-from speclab.drafters import head_training, stamp, trials
+from speclab import paths, processes
+from speclab.drafters import checkpoint, head_training, stamp, trials
 from speclab.drafters.recipe import Recipe
 from speclab.drafters.training import LOG, source
 from speclab.drafters.trials import UNCHANGED
+
+SERVED = "eagle3"
+"""Folder of a trial's head as vLLM serves it."""
 
 
 def run(recipes: Mapping[str, Recipe], work: Path, *, workers: int, say: Callable[[str], None]) -> None:
@@ -25,7 +28,7 @@ def run(recipes: Mapping[str, Recipe], work: Path, *, workers: int, say: Callabl
     recipes : mapping
         As `trials.load` returns them.
     work : Path
-        Folder with ``corpus``; each trial has one of its own in ``trials``.
+        Folder with ``corpus``; each trial has one of its own in ``trials``, and its head there in ``eagle3``.
     workers : int
         Trials at the same time, each on one thread: two threads of one training wait for each other.
     say : callable
@@ -52,7 +55,9 @@ def _folder(work: Path, name: str) -> Path:
 
 def _train(name: str, recipe: Recipe, work: Path, say: Callable[[str], None]) -> None:
     torch.set_num_threads(1)
-    head_training.run(recipe, work / "corpus", _folder(work, name), functools.partial(_named, say, name))
+    folder, model = _folder(work, name), paths.root() / recipe.target
+    head = head_training.run(recipe, work / "corpus", folder, functools.partial(_named, say, name))
+    checkpoint.save_head(head, recipe.head_layers(head.shape.layers), model, folder / SERVED)
 
 
 def _named(say: Callable[[str], None], name: str, line: str) -> None:
@@ -73,8 +78,8 @@ def table(recipes: Mapping[str, Recipe], work: Path) -> pd.DataFrame:
     -------
     pd.DataFrame
         A row for each: ``trial``, ``change`` (in the recipe's words), ``steps``, ``length`` on held-out answers by
-        replay, its ``gain`` over the unchanged one (0.01 is 1%), the share of drafts accepted up to each position, and
-        the ``source``, their badge.
+        replay, its ``gain`` over the unchanged one (0.01 is 1%; NaN of a head that went on from another), the share of
+        drafts accepted up to each position, and the ``source``, their badge.
     """
     rows = []
     for name, recipe in recipes.items():
@@ -83,5 +88,6 @@ def table(recipes: Mapping[str, Recipe], work: Path) -> pd.DataFrame:
         change = trials.told(recipe, recipes[UNCHANGED])
         rows.append({"trial": name, "change": change, **last.drop("loss"), "source": source()})
     found = pd.DataFrame(rows).rename(columns={"step": "steps"}).astype({"steps": int})
-    found.insert(4, "gain", found["length"] / found["length"].iloc[0] - 1)
+    from_nothing = [recipe.head.start is None for recipe in recipes.values()]
+    found.insert(4, "gain", (found["length"] / found["length"].iloc[0] - 1).where(from_nothing))
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 
 from speclab.figures.panels import (
     WIDE,
@@ -42,8 +43,9 @@ def step_anatomy(findings: pd.DataFrame, workload: str = "chat") -> Figure:
         token_axis.barh(height, token_ms, color=colour, height=0.6)
         for axis, value in ((step_axis, step_ms), (token_axis, token_ms)):
             axis.annotate(
-                f"{value:.2f}", (value, height), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9
-            )
+                f"{value:.2f}", (value, height), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9,
+                path_effects=[withStroke(linewidth=2.5, foreground="white")],
+            )  # fmt: skip
     step_axis.set_yticks(range(len(arms)), [style_of(arm).label for arm in arms])
     step_axis.set_title("One step (grey: the baseline's)")
     step_axis.set_xlabel("ms per step")

@@ -125,4 +125,5 @@ def _call_out(axis: Axes, row: pd.Series) -> None:
         fontsize=9.5,
         color=style.colour,
         zorder=6,
+        path_effects=[withStroke(linewidth=2.5, foreground="white")],
     )

@@ -101,6 +101,7 @@ _ALL = (
     _70B,
     Transformer("llama-3.2-1b", "Llama 3.2 1B", 16, 2048, 32, 8, 8192, 128256),
     _135M,
+    replace(_135M, slug="smollm2-135m-4l", name="Four layers of SmolLM2 135M", layers=4),
     replace(_8B, slug="mtp-head-8b", name="MTP head of Llama 3 8B", layers=1, own_embedding=False, own_head=False),
     replace(_70B, slug="mtp-head-70b", name="MTP head of Llama 3 70B", layers=1, own_embedding=False, own_head=False),
     replace(
@@ -118,7 +119,7 @@ _ALL = (
         slug="eagle3-head-135m",
         name="EAGLE-3 head of SmolLM2 135M",
         layers=1,
-        output_vocabulary=8192,
+        output_vocabulary=12_288,
         attention_inputs=2,
         fused_states=3,
         own_embedding=False,
