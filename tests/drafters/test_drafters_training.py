@@ -172,6 +172,9 @@ def test_a_head_reads_only_states_that_the_corpus_keeps(recipe: Recipe, work: Pa
     save_file(load_file(str(mixed[0])), str(mixed[-1]), {"layers": "0 2 1"})
     with pytest.raises(UserError, match=r"shard-009.safetensors: keeps states after layers 0, 2, 1, others after 0"):
         Rows(mixed).kept((2,))
+    save_file(load_file(str(mixed[0])), str(mixed[-1]))
+    with pytest.raises(UserError, match=r"shard-009.safetensors: does not say which layers it keeps"):
+        Rows(mixed)
 
 
 def test_a_head_goes_on_from_one_that_was_made_before(

@@ -16,7 +16,9 @@ def test_a_known_shape_has_more_than_one_name() -> None:
 
 
 def test_an_unknown_shape_is_told_the_known_ones() -> None:
-    with pytest.raises(UserError, match=r"unknown shape 'gpt-2'; the known shapes: .*llama-3\.1-8b.*smollm2-135m; or"):
+    with pytest.raises(
+        UserError, match=r"unknown shape 'gpt-2'; the known shapes: .*llama-3\.1-8b.*smollm2-135m, smollm2-135m-4l; or"
+    ):
         shape("gpt-2")
 
 

@@ -21,6 +21,7 @@ from speclab.drafters.dialogue import Dialogue
 from speclab.drafters.generate import write
 from speclab.drafters.llama import Target
 from speclab.drafters.recipe import Recipe
+from speclab.errors import UserError
 from speclab.record import whole
 
 HELD_OUT = "held-out"
@@ -56,11 +57,20 @@ def files(folder: Path) -> list[Path]:
 
 
 def load(file: Path) -> Shard:
-    """Return one shard; the states are read as they are used."""
+    """Return one shard; the states are read as they are used.
+
+    Raises
+    ------
+    UserError
+        It does not say which layers it keeps.
+    """
     with safe_open(str(file), framework="pt") as opened:
-        layers = tuple(int(each) for each in opened.metadata()["layers"].split())
+        layers = (opened.metadata() or {}).get("layers")
+        if layers is None:
+            raise UserError("does not say which layers it keeps: an older speclab wrote it",
+                            "move the corpus away and write it anew", file=file)  # fmt: skip
         tokens, lengths, prompts, states = map(opened.get_tensor, ("tokens", "lengths", "prompts", "states"))
-        return Shard(tokens, lengths, prompts, states, layers)
+        return Shard(tokens, lengths, prompts, states, tuple(int(each) for each in layers.split()))
 
 
 def make(recipe: Recipe, folder: Path, *, workers: int, say: Callable[[str], None]) -> None:

@@ -51,11 +51,12 @@ def speed_up(findings: pd.DataFrame) -> Figure:
             axis.plot(at, 1.0, marker="o", color="white", markeredgecolor=colour, markersize=8, zorder=4)
         if index == 0:
             axis.set_ylabel("speed-up over the baseline")
-    is_room = not crowded((value for *_, value in starts), float(np.ptp(axis.get_ylim())))
-    if len(starts) == len(arms) and is_room:
-        label_starts(axis, starts)
-    else:
-        arm_legend(figure, arms)
+    if panels:
+        is_room = not crowded((value for *_, value in starts), float(np.ptp(axis.get_ylim())))
+        if len(starts) == len(arms) and is_room:
+            label_starts(axis, starts)
+        else:
+            arm_legend(figure, arms)
     badge(figure, f"rings: where the speed-up crosses 1 · bars: 95% intervals · {failed_note(rows)}{source_of(rows)}")
     return figure
 
