@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -80,14 +79,10 @@ def test_lines_that_start_close_together_are_crowded() -> None:
     assert not crowded([2.0], height=10.0)
 
 
-def test_what_failed_a_check_is_grey_and_the_figure_says_so() -> None:
-    whole = results.of("cpu-smollm2", "vllm")
-    cells = whole.tables.cells
-    failed = cells["failed_checks"].where(cells["concurrency"] != 1, "stationarity")
-    measured = results.Results(whole.lab, replace(whole.tables, cells=cells.assign(failed_checks=failed)))
-    figure = figures.speed_up(measured.findings)
+def test_what_failed_a_check_is_grey_and_the_figure_says_so(partly_failed: results.Results) -> None:
+    figure = figures.speed_up(partly_failed.findings)
     grey = sum(len(line.get_xdata()) for axis in figure.axes for line in axis.lines if line.get_color() == GREY)
-    assert 0 < grey == len(measured.rows("speed_up").query("status != 'ok'"))
+    assert 0 < grey == len(partly_failed.rows("speed_up").query("status != 'ok'"))
     assert "grey: failed a check" in figure.get_supxlabel()
     assert "grey" not in figures.speed_up(results.of("lab09", "simulated").findings).get_supxlabel()
 

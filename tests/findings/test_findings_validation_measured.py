@@ -39,6 +39,7 @@ def test_two_concurrencies_of_two_arms_give_every_other_place() -> None:
     model = calibrated(cells(), SETTING)
     for name in ("overhead_s", "flop_per_s"):
         assert getattr(model.calibration.parameters, name) == pytest.approx(getattr(TRUE, name), rel=0.01)
+    assert model.calibration.parameters.launch_s == CPU_135M.launch_s, "held"
     for arm, workload, at in (("head", "revision", 4), ("ngram", "chat", 16)):
         draft = Draft(*SETTING.drafters[arm], BRINGS[arm][1])
         plain = step_s(TRUE, TARGET, at, TRAFFIC[workload], options=EAGER)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -105,13 +104,8 @@ def test_a_value_that_failed_a_check_is_marked_and_one_that_is_missing_is_a_dash
     assert results.marked(value, status) == expected
 
 
-def test_a_written_table_has_the_values_of_the_wide_one_and_marks_what_failed() -> None:
-    whole = results.of(LAB, ENGINE)
-    cells = whole.tables.cells
-    failed_one = cells["failed_checks"].where(
-        (cells["workload"] != "chat") | (cells["concurrency"] != 1), "stationarity"
-    )
-    found = results.Results(whole.lab, replace(whole.tables, cells=cells.assign(failed_checks=failed_one)))
+def test_a_written_table_has_the_values_of_the_wide_one_and_marks_what_failed(partly_failed: results.Results) -> None:
+    found = partly_failed
     wide = found.wide("speed_up", workload="chat").set_index("arm")
     written = found.written("speed_up", workload="chat").set_index("arm")
     failed = found.rows("speed_up", workload="chat").query("status != 'ok'")

@@ -59,15 +59,14 @@ def run(recipe: Recipe, corpus_folder: Path, folder: Path, say: Callable[[str], 
     files = corpus.files(corpus_folder)[: recipe.head.shards]
     files += [file for other in recipe.head.beside for file in corpus.files(paths.root() / other)]
     rows = Rows(files, keep_out=held_out.asked())
-    reads = rows.kept(recipe.head_layers(depth))
+    *reads, final = rows.kept((*recipe.head_layers(depth), depth))
     if recipe.head.start:
-        head = going_on(recipe, target, reads)
+        head = going_on(recipe, target, tuple(reads))
     else:
         ids = _kept_ids(folder, rows, target.shape.vocabulary, recipe.head.draft_vocabulary)
-        head = beginning(recipe, target, ids, reads)
+        head = beginning(recipe, target, ids, tuple(reads))
     say(f"{sum(w.numel() for w in head.weights.values()) / 1e6:.2f} M weights, {rows.answer_tokens} answer tokens, "
         f"{len(rows.places)} rows; draft vocabulary {len(head.draft_ids)}")  # fmt: skip
-    (final,) = rows.kept((depth,))
     teacher = Teacher(target, head.draft_ids, final, rows.common_start)
     how = recipe.head
 

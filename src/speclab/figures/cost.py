@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
 
 from speclab.figures.panels import (
     WIDE,
@@ -20,7 +19,7 @@ from speclab.figures.panels import (
     source_of,
     workload_panels,
 )
-from speclab.figures.style import ARMS, BLACK, WORKLOADS, style_of, styled
+from speclab.figures.style import ARMS, BLACK, HALO, WORKLOADS, style_of, styled
 from speclab.lab import BASELINE
 
 
@@ -44,7 +43,7 @@ def step_anatomy(findings: pd.DataFrame, workload: str = "chat") -> Figure:
         for axis, value in ((step_axis, step_ms), (token_axis, token_ms)):
             axis.annotate(
                 f"{value:.2f}", (value, height), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9,
-                path_effects=[withStroke(linewidth=2.5, foreground="white")],
+                path_effects=HALO,
             )  # fmt: skip
     step_axis.set_yticks(range(len(arms)), [style_of(arm).label for arm in arms])
     step_axis.set_title("One step (grey: the baseline's)")

@@ -10,10 +10,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from speclab.figures.style import GREY, WORKLOADS, style_of
+from speclab.figures.style import GREY, HALO, WORKLOADS, style_of
 from speclab.findings.pairs import OK
 
 WIDE = (8.8, 3.4)
@@ -149,7 +148,7 @@ def label_starts(axis: Axes, starts: Sequence[tuple[str, float, float]], gap_poi
             color=style_of(arm).colour,
             fontsize=9.5,
             annotation_clip=False,
-            path_effects=[withStroke(linewidth=2.5, foreground="white")],
+            path_effects=HALO,
         )
 
 

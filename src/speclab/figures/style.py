@@ -9,12 +9,15 @@ from typing import Any, ParamSpec
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 
 # Okabe and Ito's palette, distinguishable with any colour vision (jfly.uni-koeln.de/color)
 BLACK, ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE = (
     "#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7",
 )  # fmt: skip
 GREY = "#767676"
+HALO = (withStroke(linewidth=2.5, foreground="white"),)
+"""Behind a text that may lie on a line, as ``path_effects``."""
 
 
 @dataclass(frozen=True, slots=True)

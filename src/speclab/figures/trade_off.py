@@ -7,10 +7,9 @@ from collections.abc import Mapping
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
 
 from speclab.figures.panels import badge, failed_note, failed_points, in_order, nothing_to_draw, pick, source_of
-from speclab.figures.style import ARMS, style_of, styled
+from speclab.figures.style import ARMS, HALO, style_of, styled
 from speclab.findings.pairs import OK
 
 SIZE = (6.3, 5.2)
@@ -80,7 +79,7 @@ def trade_off(
         axis.plot(each, together, marker=style.marker, markersize=8, markerfacecolor="white", linestyle="none",
                   markeredgecolor=style.colour, markeredgewidth=1.6, zorder=5)  # fmt: skip
         axis.annotate("published", (each, together), xytext=(8, -9), textcoords="offset points", fontsize=9,
-                      color=style.colour, path_effects=[withStroke(linewidth=2.5, foreground="white")])  # fmt: skip
+                      color=style.colour, path_effects=HALO)  # fmt: skip
     axis.legend(fontsize=9.5, loc="upper right", handlelength=3.2)
     badge(figure, f"small numbers: requests in flight · bars: 95% intervals\n{failed_note(points)}{source_of(system)}")
     return figure
@@ -105,7 +104,7 @@ def _number_points(axis: Axes, points: pd.DataFrame, colour: str) -> None:
         aside, ha = ((7, 2), "left") if place[1] < LOW else ((-7, -10), "right")
         axis.annotate(
             f"{concurrency:g}", (x, y), xytext=aside, textcoords="offset points", ha=ha, fontsize=9,
-            color=colour, path_effects=[withStroke(linewidth=2.5, foreground="white")],
+            color=colour, path_effects=HALO,
         )  # fmt: skip
 
 
@@ -125,5 +124,5 @@ def _call_out(axis: Axes, row: pd.Series) -> None:
         fontsize=9.5,
         color=style.colour,
         zorder=6,
-        path_effects=[withStroke(linewidth=2.5, foreground="white")],
+        path_effects=HALO,
     )
