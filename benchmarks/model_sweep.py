@@ -16,11 +16,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "model"))
 
 import plain_serving
 
-from speclab.model.chapter10 import device_table, sweep
-from speclab.model.chapter10.levers import PAGE, lever_fleet
-from speclab.model.chapter10.presets import REFERENCE_RATE, SEED, WORKLOADS
-from speclab.model.serving.simulate import serve
-from speclab.model.serving.workload import draw
+from speclab.replications.chapter10 import device_table, sweep
+from speclab.replications.chapter10.fleet.simulate import serve
+from speclab.replications.chapter10.fleet.workload import draw
+from speclab.replications.chapter10.levers import PAGE, lever_fleet
+from speclab.replications.chapter10.presets import REFERENCE_RATE, SEED, WORKLOADS
 
 
 def main() -> int:

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from speclab import paths
+from speclab.config import Chosen, read_yaml, validated
 from speclab.errors import UserError
-from speclab.validation import Chosen, read_yaml, validated
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 """What labs, arms and devices may be called: their names are folders and files."""
@@ -91,7 +91,7 @@ class SimulatedDrafter(Chosen):
     """What the simulated engine takes a drafter to be: its cost, and how often the target agrees."""
 
     shape: str | None = None
-    """Shape of the drafter's network in `speclab.model.transformers`; its roofline bounds the cost from below."""
+    """Shape of the drafter's network in `speclab.roofline.transformers`; its roofline bounds the cost from below."""
     floor_ms_per_position: DraftMs = 0.0
     """Time of one draft position that no batch makes shorter (kernel launches), ms."""
     host_ms_per_step: DraftMs = 0.0

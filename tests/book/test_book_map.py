@@ -14,20 +14,22 @@ from chromium import Browser, Page
 from typer.testing import CliRunner
 from widget_samples import write_page
 
-from speclab import calibrations
-from speclab.asking import Answered, Asked, answer
-from speclab.asking.memory import most_in_flight
-from speclab.asking.question import question as question_of
-from speclab.book import map_data, widget
+from speclab.book import widget
 from speclab.cli import cli
 from speclab.errors import UserError
-from speclab.model.calibration.predict import speed_up
-from speclab.model.calibration.traffic import Traffic
-from speclab.model.devices import device
-from speclab.model.speculation import flat_marginal
+from speclab.predict.answer import Answered
+from speclab.predict.memory import most_in_flight
+from speclab.predict.prediction import speed_up
+from speclab.predict.question import question as question_of
+from speclab.predict.traffic import Traffic
+from speclab.replications import calibrations
+from speclab.replications.ask import NamedQuery, answer
+from speclab.replications.map import data as map_data
+from speclab.roofline.devices import device
+from speclab.roofline.speculation import flat_marginal
 
 WIDGET = '[data-widget="map"]'
-OPENING = Asked(acceptance=(0.63, 0.38, 0.25), drafting_ms=0.37, concurrency=(64,))
+OPENING = NamedQuery(acceptance=(0.63, 0.38, 0.25), drafting_ms=0.37, concurrency=(64,))
 EVERY_TERM = "every-term"
 PAGE_ONLY = {"tokens_per_step"}
 COMMAND_ONLY = {"stated_error", "calibration"}
@@ -68,7 +70,7 @@ def page(browser: Browser, file: Path) -> Iterator[Page]:
     opened.close()
 
 
-def answers(page: Page, questions: list[Asked]) -> list[dict[str, Any]]:
+def answers(page: Page, questions: list[NamedQuery]) -> list[dict[str, Any]]:
     asked = json.dumps([asdict(question) for question in questions])
     found: list[dict[str, Any]] = page.value(f"{asked}.map(document.querySelector('{WIDGET}').speclab.answer)")
     return found
@@ -89,7 +91,7 @@ def state(page: Page) -> dict[str, str]:
     return found
 
 
-def refusal(asked: Asked) -> list[str]:
+def refusal(asked: NamedQuery) -> list[str]:
     with pytest.raises(UserError) as caught:
         answer(asked, with_errors=False)
     return [caught.value.problem, caught.value.remedy, (caught.value.key or "").removeprefix("--")]

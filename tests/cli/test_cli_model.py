@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from speclab.cli import cli
 from speclab.errors import UserError
-from speclab.model.chapter10 import device_table, saturation
+from speclab.replications.chapter10 import device_table, saturation
 
 RUNNER = CliRunner()
 

@@ -9,7 +9,7 @@ from speclab import prompts
 from speclab.doctor import memory
 from speclab.doctor.base import ModelFiles
 from speclab.lab import SimulatedTarget
-from speclab.model.transformers import transformer
+from speclab.roofline.transformers import transformer
 
 LONGEST_CHAT = max(prompts.token_counts("llama-3.1", "chat").values())
 

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from speclab import plan
 from speclab.engines import Options
 from speclab.engines.address import identity, root
 from speclab.errors import UserError
+from speclab.run import plan
 
 
 @pytest.mark.parametrize(

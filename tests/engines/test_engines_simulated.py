@@ -9,17 +9,17 @@ import pytest
 
 from speclab import lab as labs
 from speclab import prompts
+from speclab.config import validated
 from speclab.engines import simulated
 from speclab.engines.base import Answer, Engine, EngineFailure, Reading
 from speclab.errors import UserError
 from speclab.lab import Arm, Lab, Phases, Sampling, WorkloadName
 from speclab.load.closed_loop import CellLog, run_cell
-from speclab.model.cost import decode, pass_time, prefill, verify
-from speclab.model.devices import device
-from speclab.model.speculation import tokens_per_pass
-from speclab.model.step import STEP_OVERHEAD_S
-from speclab.model.transformers import transformer
-from speclab.validation import validated
+from speclab.roofline.cost import decode, pass_time, prefill, verify
+from speclab.roofline.devices import device
+from speclab.roofline.speculation import tokens_per_pass
+from speclab.roofline.step import STEP_OVERHEAD_S
+from speclab.roofline.transformers import transformer
 
 H100, TARGET = device("h100-sxm"), transformer("llama-3-8b")
 LAB = labs.load("lab09").model_copy(update={"phases": Phases(length_s=12, drop_first_s=2, drop_last_s=1)})

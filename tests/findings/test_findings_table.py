@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from speclab import published
 from speclab.errors import UserError
 from speclab.findings.readings import READINGS, readings, side_by_side
 from speclab.findings.table import COLUMNS, UNITS, findings, to_json
+from speclab.replications import published
 
 K = {"baseline": 0, "ngram-k8": 8}
 

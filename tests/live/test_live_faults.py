@@ -22,16 +22,17 @@ import psutil
 import pytest
 from sweeping import END_WITHIN_S, START_WITHIN_S, Ending, Folder, below, get, port_of, served_by, speclab_run, until
 
-from speclab import derived, sitting
 from speclab import lab as labs
 from speclab import run as runs
 from speclab.engines import vllm, weights
 from speclab.engines.base import Reading
 from speclab.engines.guard import is_alive
-from speclab.plan import plan_arm
 from speclab.record import store
 from speclab.record.cell import Cell
 from speclab.record.schema import Asked, CellRecord
+from speclab.results import lab_tables
+from speclab.run import session
+from speclab.run.plan import plan_arm
 
 pytestmark = [
     pytest.mark.live,
@@ -236,7 +237,7 @@ def test_a_server_that_stops_behind_a_healthy_page_is_hung_and_ended_for_good(ro
         for process in stopped:
             process.suspend()
 
-    sitting.hold({plan.arm.arm: opening}, plan.cells, tmp_path / "runs", stop)
+    session.hold({plan.arm.arm: opening}, plan.cells, tmp_path / "runs", stop)
     cell = store.read(plan.folder(plan.cells[0]))
     assert health == [200]
     assert len(stopped) >= 2
@@ -330,5 +331,5 @@ def offered(cell: Cell) -> set[str]:
 
 def filled(cell: Cell) -> set[str]:
     """Return the metrics of a cell that have a value."""
-    row = derived.of([cell]).cells.iloc[0].dropna()
+    row = lab_tables.of([cell]).cells.iloc[0].dropna()
     return set(row.index) - {"failed_checks", "warned_checks"}  # which checks a busy machine fails is chance

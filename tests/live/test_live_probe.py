@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from speclab.errors import UserError
-from speclab.model.transformers import TRANSFORMERS, Transformer
 from speclab.probe import record
 from speclab.probe.plan import cut, plan
 from speclab.probe.points import Point, core
+from speclab.roofline.transformers import TRANSFORMERS, Transformer
 
 pytestmark = [
     pytest.mark.live,

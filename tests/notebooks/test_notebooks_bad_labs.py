@@ -9,19 +9,22 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from speclab import derived, figures, paths, results
+from speclab import figures, paths, results
 from speclab import lab as labs
 from speclab.book import glue, table
+from speclab.results import lab_tables
 
 LAB = "cpu-smollm2"
 TEMPLATES = ("speed_up", "acceptance", "ngram", "method", "conclusions", "milliseconds")
 
 
-def tables(**parts: Any) -> derived.Tables:
+def tables(**parts: Any) -> lab_tables.Tables:
     """The tables of the committed lab, each cut by a function of its rows."""
     whole = results.of(LAB).tables
-    cut = {kind: getattr(whole, kind) for kind in derived.KINDS}
-    return derived.Tables(**{kind: parts.get(kind, parts.get("every", lambda rows: rows))(cut[kind]) for kind in cut})
+    cut = {kind: getattr(whole, kind) for kind in lab_tables.KINDS}
+    return lab_tables.Tables(
+        **{kind: parts.get(kind, parts.get("every", lambda rows: rows))(cut[kind]) for kind in cut}
+    )
 
 
 BAD: dict[str, Any] = {

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from speclab import calibrations
-from speclab.asking import Asked, answer
 from speclab.errors import UserError
-from speclab.model.calibration.parameters import CPU_135M, H100_8B, MEANINGS
-from speclab.model.transformers import transformer
+from speclab.predict.parameters import CPU_135M, H100_8B, MEANINGS
 from speclab.probe import points, record, table
 from speclab.probe.calibration import for_server, mean_and_worst, of_passes
 from speclab.probe.points import Point
 from speclab.probe.record import ProbeRecord, timed
 from speclab.record import provenance
+from speclab.replications import calibrations
+from speclab.replications.ask import NamedQuery, answer
+from speclab.roofline.transformers import transformer
 
 OVERHEAD_S, BYTE_PER_S, FLOP_PER_S, BEND = 0.3e-3, 2.5e12, 6e14, 3.0
 
@@ -102,7 +102,9 @@ def test_the_terminals_line_counts_the_bytes_of_the_number_format() -> None:
 
 def test_a_record_answers_a_question_about_its_own_machine(tmp_path: Path) -> None:
     record.write(tmp_path / "h.json", a_record())
-    asked = Asked(k=3, acceptance=(0.63, 0.38, 0.25), calibration=str(tmp_path / "h.json"), concurrency=(1, 64, 512))
+    asked = NamedQuery(
+        k=3, acceptance=(0.63, 0.38, 0.25), calibration=str(tmp_path / "h.json"), concurrency=(1, 64, 512)
+    )
     found = answer(asked)
     assert found.errors == [], "none of the errors was made with this calibration"
     assert found.calibration.startswith("probe-here: 12 steps of Llama 3 8B, measured (PyTorch ")

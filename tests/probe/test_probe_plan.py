@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speclab.errors import UserError
-from speclab.model.cost import work
-from speclab.model.transformers import transformer
 from speclab.probe.plan import FEWEST, MOST, bytes_of, cost_s, cut, estimate_s, plan, repeats, weight_bytes
 from speclab.probe.points import SCOUTS, Point, beyond
+from speclab.roofline.cost import work
+from speclab.roofline.transformers import transformer
 
 LLAMA_8B, SMOLLM2 = transformer("llama-3-8b"), transformer("smollm2-135m")
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from speclab.model.cost import decode, verify, work
-from speclab.model.transformers import transformer
 from speclab.probe.points import CONTEXTS, MOST_TOKENS, SCOUTS, Point, beyond, core
+from speclab.roofline.cost import decode, verify, work
+from speclab.roofline.transformers import transformer
 
 
 @pytest.mark.parametrize("k", [0, 3])

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from speclab.errors import UserError
-from speclab.model.transformers import transformer
 from speclab.probe import record, table
 from speclab.probe.points import Point
 from speclab.probe.record import ProbeRecord, Timed, timed
 from speclab.record import provenance
+from speclab.roofline.transformers import transformer
 
 SMOLLM2 = transformer("smollm2-135m")
 

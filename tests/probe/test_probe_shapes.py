@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from speclab.errors import UserError
-from speclab.model.transformers import transformer
 from speclab.probe.shapes import from_config, shape
+from speclab.roofline.transformers import transformer
 
 
 def test_a_known_shape_has_more_than_one_name() -> None:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from speclab import text_check
 from speclab.engines.base import EngineIdentity
 from speclab.engines.writing import Written
 from speclab.errors import UserError
@@ -13,6 +12,7 @@ from speclab.metrics.text import compare
 from speclab.record import provenance, text
 from speclab.record.schema import Failure
 from speclab.record.text import ArmText, TextRecord
+from speclab.run import text_check
 
 
 def an_arm(name: str, *answers: Written, failure: Failure | None = None) -> ArmText:

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from speclab import derived, paths, results
 from speclab import lab as labs
+from speclab import paths, results
 from speclab.engines import Options
 from speclab.errors import UserError
-from speclab.plan import ArmPlan, plan_arm
 from speclab.record import store
 from speclab.record.schema import CellRecord
+from speclab.results import lab_tables
+from speclab.run.plan import ArmPlan, plan_arm
 
 LAB, ENGINE = "cpu-smollm2", "vllm"
 ARMS = labs.load(LAB).arms
@@ -53,9 +54,9 @@ def test_the_records_are_those_that_the_labs_files_ask_for(records: list[CellRec
 @pytest.mark.parametrize("arm", ARMS)
 def test_the_committed_tables_are_what_the_records_give(records: list[CellRecord], arm: str, tmp_path: Path) -> None:
     asked = plan(arm, records[0].asked.device)
-    derived.write(derived.of([store.read(asked.folder(cell)) for cell in asked.cells]), tmp_path, arm)
-    kept = derived.folder(paths.root() / "data", LAB, f"{ENGINE}-{records[0].asked.device}")
-    for kind in derived.KINDS:
+    lab_tables.write(lab_tables.of([store.read(asked.folder(cell)) for cell in asked.cells]), tmp_path, arm)
+    kept = lab_tables.folder(paths.root() / "data", LAB, f"{ENGINE}-{records[0].asked.device}")
+    for kind in lab_tables.KINDS:
         file = f"{arm}.{kind}.csv"
         assert (tmp_path / file).read_bytes() == (kept / file).read_bytes(), f"make {file} again: see CONTRIBUTING"
 

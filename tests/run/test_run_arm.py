@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from speclab import derived, results, run
 from speclab import lab as labs
+from speclab import results, run
 from speclab.engines import Options
 from speclab.errors import UserError
-from speclab.plan import plan_arm
 from speclab.record import lock
+from speclab.results import lab_tables
 from speclab.run import run_arm
+from speclab.run.plan import plan_arm
 
 LAB = """
 title: Mini
@@ -135,7 +136,7 @@ def test_the_arms_own_values_given_again_are_no_trial(mini: Path) -> None:
 def test_a_trial_leaves_the_checkouts_records_and_tables_as_they_are(mini: Path) -> None:
     run_arm("mini", "baseline")
     kept = {file: file.read_bytes() for file in sorted((mini / "data").rglob("*")) if file.is_file()}
-    assert sum(file.suffix == ".csv" for file in kept) == len(derived.KINDS)
+    assert sum(file.suffix == ".csv" for file in kept) == len(lab_tables.KINDS)
     run_arm("mini", "baseline", phases={"length_s": 8, "drop_first_s": 1, "drop_last_s": 1})
     assert {file: file.read_bytes() for file in sorted((mini / "data").rglob("*")) if file.is_file()} == kept
 
@@ -265,4 +266,4 @@ def test_a_lab_that_was_not_run_says_what_to_do(mini: Path) -> None:
     with pytest.raises(
         UserError, match=r"no results of mini on the engine 'vllm'; run `speclab run mini --engine vllm`"
     ):
-        derived.read("mini", "vllm")
+        lab_tables.read("mini", "vllm")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from speclab.config import Frozen
 from speclab.findings.pairs import OK
 from speclab.lab import BASELINE
-from speclab.validation import Frozen
 
 
 class Served(Frozen):

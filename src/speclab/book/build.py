@@ -21,12 +21,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from speclab import kept, paths
+from speclab import paths
 from speclab.book import listing, pages
 from speclab.book.kernel import WarmKernel
 from speclab.book.pages import Page
 from speclab.errors import UserError
 from speclab.record import whole
+from speclab.replications.chapter10 import cached_tables
 
 WORKERS = 2
 _KERNEL = WarmKernel()  # of this process
@@ -64,9 +65,9 @@ def stale(candidates: Sequence[Page], notes: dict[str, dict[str, str]]) -> list[
 def _build(console: Console, *, everything: bool, only_list: bool) -> int:
     file = paths.root() / ".build" / "pages.json"
     notes = {} if everything or not file.exists() else json.loads(file.read_text(encoding="utf-8"))
-    console.print(f"model tables: {len(kept.stale())} of {len(kept.TABLES)} to make")
+    console.print(f"model tables: {len(cached_tables.stale())} of {len(cached_tables.TABLES)} to make")
     if not only_list:
-        kept.refresh(progress=lambda name: console.print(f"  {name}"))
+        cached_tables.refresh(progress=lambda name: console.print(f"  {name}"))
     spawn = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
     with ProcessPoolExecutor(WORKERS, spawn, initializer=_prepare_worker) as pool:  # starts workers when it gets work
         for title, find in (("arms", pages.runs), ("analyses", pages.analyses)):

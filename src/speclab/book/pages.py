@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from speclab import derived, paths
 from speclab import lab as labs
-from speclab.validation import read_yaml
+from speclab import paths
+from speclab.config import read_yaml
+from speclab.results import lab_tables
 
 QUESTIONS = (
     "method",
@@ -144,7 +145,7 @@ def _run(lab: labs.Lab, arm: str) -> Page:
         template=_template("run_arm"),
         parameters=read_yaml(file),
         inputs=(paths.labs() / lab.name / "lab.yml", file),
-        outputs=tuple(paths.derived() / lab.name / machine / f"{arm}.{kind}.csv" for kind in derived.KINDS),
+        outputs=tuple(paths.derived() / lab.name / machine / f"{arm}.{kind}.csv" for kind in lab_tables.KINDS),
         command=_papermill("run_arm", name) + f" -f {paths.shown(file)}",
     )
 

@@ -9,13 +9,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from speclab import derived, paths, sweep, terminal
 from speclab import lab as labs
+from speclab import paths
 from speclab import run as runs
+from speclab.cli import progress, tables
 from speclab.cli.options import EngineOption, LabName, ListOption, err, split, whole_numbers
 from speclab.engines import Options
 from speclab.errors import UserError
-from speclab.plan import plan_arm
+from speclab.results import lab_tables
+from speclab.run.plan import plan_arm
 
 
 def list_labs() -> None:
@@ -65,16 +67,16 @@ def run_lab(
         for arm in chosen or loaded.arms
     ]  # fmt: skip
     if dry_run:
-        Console().print(sweep.overview(plans))
+        Console().print(progress.overview(plans))
         return
-    tables: list[derived.Tables] = []
-    with sweep.Bar(plans, err) as bar:
+    ended: list[lab_tables.Tables] = []
+    with progress.Bar(plans, err) as bar:
         for repeat in range(max(asked.repeat for plan in plans for asked in plan.cells) + 1):
             for sharing in [plans] if loaded.side_by_side else [[plan] for plan in plans]:
                 runs.run(*sharing, repeat=repeat, progress=bar.advance)
-                ended = [plan for plan in sharing if repeat == max(asked.repeat for asked in plan.cells)]
-                tables += map(runs.tables_of, ended)  # at once: an arm that is whole outlives an interrupted sweep
-    failed = sum(int((each.cells["status"] == "failed").sum()) for each in tables)
+                whole = [plan for plan in sharing if repeat == max(asked.repeat for asked in plan.cells)]
+                ended += map(runs.tables_of, whole)  # at once: an arm that is whole outlives an interrupted sweep
+    failed = sum(int((each.cells["status"] == "failed").sum()) for each in ended)
     err.print(f"{bar.ran} cells run, {bar.kept} kept, {failed} failed", highlight=False)
     trials = {paths.shown(plan.data) for plan in plans if plan.is_trial and out is None}
     for folder in trials:
@@ -82,8 +84,8 @@ def run_lab(
     if not all(plan.keeps_tables for plan in plans):
         remedy = "give --out to keep these and show them"
         err.print(f"data/derived is as it was: it holds whole arms as their files say; {remedy}", highlight=False)
-    for each in tables:
-        for line in terminal.failures(each.cells):
+    for each in ended:
+        for line in tables.failures(each.cells):
             err.print(line, style="yellow", highlight=False, markup=False, soft_wrap=True)
     if failed:
         err.print("each failed record says why; a second run tries them again", style="yellow")

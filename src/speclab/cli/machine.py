@@ -81,7 +81,7 @@ def check_text(
     out: Annotated[Path | None, typer.Option(help="Folder for runs/; data/ by default.")] = None,
 ) -> None:
     """Compare each arm's greedy text with the baseline's on real vLLM, and record where they part."""
-    from speclab import text_check
+    from speclab.run import text_check
 
     check = text_check.run(
         lab, arms=split(arms), dtype=dtype, prompts_each=prompts_each, max_tokens=max_tokens, out=out,

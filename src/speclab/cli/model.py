@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from speclab import strict_json
 from speclab.cli.options import err, split
 from speclab.errors import UserError
+from speclab.results import strict_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +44,7 @@ def device_table(
 
     Without options it is the source's table, two of whose rows no one GPU can hold; a batch that you ask for must fit.
     """
-    from speclab.model.chapter10 import table
+    from speclab.replications.chapter10 import table
 
     with _named():
         found = table.device_table(
@@ -62,7 +62,7 @@ def device_table(
 @cli.command("closed-forms")
 def closed_forms(json: Json = False) -> None:
     """Print Leviathan et al.'s Table 1, and tokens per pass and theorems 3.8 and 3.11 beside the simulator."""
-    from speclab.model import chapter10
+    from speclab.replications import chapter10
 
     tables = {"table1": chapter10.table1(), "draws": chapter10.draws(), "theorems": chapter10.theorems()}
     if json:
@@ -83,8 +83,8 @@ def saturation(
     json: Json = False,
 ) -> None:
     """Print throughput with and without speculation as one A100 fills up."""
-    from speclab.model import chapter10
-    from speclab.model.chapter10.saturation import CUT_OFF_ROWS, RATES
+    from speclab.replications import chapter10
+    from speclab.replications.chapter10.saturation import CUT_OFF_ROWS, RATES
 
     with _named():
         rows = CUT_OFF_ROWS if cut_off is None else cut_off
@@ -98,8 +98,8 @@ def animation(
     json: Json = False,
 ) -> None:
     """Print the recordings behind the animation: two requests on one H100, pass by pass."""
-    from speclab.model.chapter10.animation import VARIANTS
-    from speclab.model.chapter10.animation import animation as recorded
+    from speclab.replications.chapter10.animation import VARIANTS
+    from speclab.replications.chapter10.animation import animation as recorded
 
     if variant is not None and variant not in VARIANTS:
         raise UserError(f"unknown variant {variant!r}", f"there are {', '.join(VARIANTS)}", key="--variant")
@@ -118,9 +118,9 @@ def sweep(
     json: Json = False,
 ) -> None:
     """Simulate workloads by lever by device: capacity, price, energy, latency, and the change from the baseline."""
-    from speclab.model import chapter10
-    from speclab.model.chapter10.levers import CUT_OFF_ROWS, PAGE
-    from speclab.model.chapter10.presets import DEVICES, WORKLOADS
+    from speclab.replications import chapter10
+    from speclab.replications.chapter10.levers import CUT_OFF_ROWS, PAGE
+    from speclab.replications.chapter10.presets import DEVICES, WORKLOADS
 
     with _named():
         run = chapter10.points if all_metrics else chapter10.sweep
@@ -140,9 +140,9 @@ def capacity(
     json: Json = False,
 ) -> None:
     """Simulate goodput at capacity over several seeds: its mean, and a 95% t interval."""
-    from speclab.model import chapter10
-    from speclab.model.chapter10.levers import PAGE
-    from speclab.model.chapter10.presets import DEVICES, WORKLOADS
+    from speclab.replications import chapter10
+    from speclab.replications.chapter10.levers import PAGE
+    from speclab.replications.chapter10.presets import DEVICES, WORKLOADS
 
     with _named():
         found = chapter10.capacity_over_seeds(
@@ -156,8 +156,8 @@ def capacity(
 def charges(device: Annotated[str, typer.Option(help="One device.")] = "h100", workloads: Workloads = None,
             json: Json = False) -> None:  # fmt: skip
     """Simulate goodput at capacity with the drafter's launches and all-reduces free, as on the page, and charged."""
-    from speclab.model import chapter10
-    from speclab.model.chapter10.presets import WORKLOADS
+    from speclab.replications import chapter10
+    from speclab.replications.chapter10.presets import WORKLOADS
 
     with _named():
         found = chapter10.charges(_device(device), split(workloads) or list(WORKLOADS))
@@ -167,7 +167,7 @@ def charges(device: Annotated[str, typer.Option(help="One device.")] = "h100", w
 @cli.command("gaps")
 def gaps(json: Json = False) -> None:
     """Print why the 99th percentile of token gaps rises with speculation on the offline batch."""
-    from speclab.model import chapter10
+    from speclab.replications import chapter10
 
     found = chapter10.gaps()
     _print(found, json, list(found.columns))
@@ -176,10 +176,12 @@ def gaps(json: Json = False) -> None:
 @cli.command("keep")
 def keep(everything: Annotated[bool, typer.Option("--all", help="Also what is up to date.")] = False) -> None:
     """Make the committed tables of the chapter again that its model has left behind."""
-    from speclab import kept
+    from speclab.replications.chapter10 import cached_tables
 
-    made = kept.refresh(kept.TABLES if everything else None, lambda name: err.print(f"  {name}", highlight=False))
-    err.print(f"{len(made)} of {len(kept.TABLES)} tables made", highlight=False)
+    made = cached_tables.refresh(
+        cached_tables.TABLES if everything else None, lambda name: err.print(f"  {name}", highlight=False)
+    )
+    err.print(f"{len(made)} of {len(cached_tables.TABLES)} tables made", highlight=False)
 
 
 def _print(table: pd.DataFrame, json: bool, shown: list[str]) -> None:
@@ -207,8 +209,8 @@ def _devices(value: str | None, default: tuple[str, ...]) -> list[str]:
 
 def _device(name: str) -> str:
     """Return the slug of a device that a person named."""
-    from speclab.asking.asked import SHORT_DEVICES
-    from speclab.model.devices import DEVICES
+    from speclab.predict.query import SHORT_DEVICES
+    from speclab.roofline.devices import DEVICES
 
     slug = SHORT_DEVICES.get(name, name)
     if slug not in DEVICES:

@@ -9,10 +9,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from speclab import asking, calibrations, strict_json
-from speclab.asking import Answered, Asked, Method
 from speclab.errors import UserError
-from speclab.findings.validation.errors import Errors
+from speclab.predict.answer import Answered
+from speclab.predict.errors import Errors
+from speclab.predict.query import Method
+from speclab.replications import ask, calibrations
+from speclab.replications.ask import NamedQuery
+from speclab.results import strict_json
 
 TEXT = "–"
 
@@ -22,8 +25,8 @@ def predict(
         str, typer.Option(help="Marginal acceptance by draft position, comma-separated: .63,.38,.25")
     ],
     k: Annotated[int, typer.Option(help="Draft positions.")] = 3,
-    device: Annotated[str, typer.Option(help="h100, a100, h200, b200.")] = Asked.device,
-    model: Annotated[str, typer.Option(help="Shape that is served, e.g. llama-3.1-8b.")] = Asked.model,
+    device: Annotated[str, typer.Option(help="h100, a100, h200, b200.")] = NamedQuery.device,
+    model: Annotated[str, typer.Option(help="Shape that is served, e.g. llama-3.1-8b.")] = NamedQuery.model,
     method: Annotated[Method, typer.Option(help="What drafts.")] = "eagle3",
     drafter: Annotated[str | None, typer.Option(help="Shape that drafts; the method's own by default.")] = None,
     drafting_ms: Annotated[
@@ -33,7 +36,7 @@ def predict(
     coverage: Annotated[float, typer.Option(help="Share of steps that have a draft.")] = 1.0,
     context: Annotated[
         float, typer.Option(help="Tokens that a request has cached, mean over its steps.")
-    ] = Asked.context,
+    ] = NamedQuery.context,
     prompt: Annotated[
         float | None, typer.Option(help="Mean prompt, tokens; with --answer in place of --context.")
     ] = None,
@@ -41,17 +44,17 @@ def predict(
     concurrency: Annotated[str | None, typer.Option(help="Requests in flight, comma-separated.")] = None,
     calibration: Annotated[
         str, typer.Option(help="lab09, gsm8k, sharegpt, cpu-smollm2, or a probe's record (.json).")
-    ] = Asked.calibration,
+    ] = NamedQuery.calibration,
     json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Predict where speculation stops paying, from an acceptance curve and what a draft position costs."""
-    asked = Asked(
+    query = NamedQuery(
         device=device, model=model, k=k, acceptance=_numbers(acceptance, "--acceptance"), method=method,
         drafter=drafter, drafting_ms=drafting_ms, coverage=coverage, context=context, prompt=prompt, answer=answer,
         concurrency=None if concurrency is None else _whole(concurrency), calibration=calibration,
     )  # fmt: skip
     try:
-        found = asking.answer(asked)
+        found = ask.answer(query)
     except UserError as error:
         key = error.key if error.key is None or error.key.startswith("--") else f"--{error.key}"
         raise UserError(error.problem, error.remedy, file=error.file, key=key) from None

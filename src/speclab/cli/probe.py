@@ -8,13 +8,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from speclab import paths, strict_json
+from speclab import paths
 from speclab.errors import UserError
 from speclab.probe import devices, record, table
 from speclab.probe.needs import needed
 from speclab.probe.plan import Dtype, plan
 from speclab.probe.record import ProbeRecord
 from speclab.probe.shapes import shape as shape_of
+from speclab.results import strict_json
 
 DRIFT_WORTH_SAYING = 0.05
 

@@ -9,7 +9,8 @@ import typer
 from rich.console import Console
 
 from speclab import lab as labs
-from speclab import results, terminal
+from speclab import results
+from speclab.cli import tables
 from speclab.cli.options import DataOption, EngineOption, LabName, err
 from speclab.errors import UserError
 
@@ -25,14 +26,14 @@ def show_speed_up(
     console.print(f"{found.lab.title}: speed-up over the baseline by requests in flight\n{found.source}\n")
     compared = [workload for workload in found.lab.workloads if not found.wide("speed_up", workload=workload).empty]
     for workload in compared:
-        console.print(terminal.speed_up(found, workload), "")
+        console.print(tables.speed_up(found, workload), "")
     if compared:
-        at = terminal.lowest(found, compared[-1])
+        at = tables.lowest(found, compared[-1])
         console.print(f"* at {at:g} in flight: tokens per step over all steps, and acceptance length by counters")
     else:
         console.print("nothing stands beside the baseline yet; its own throughput, tok/s:\n")
         for workload in found.lab.workloads:
-            if (table := terminal.throughput(found, workload)) is not None:
+            if (table := tables.throughput(found, workload)) is not None:
                 console.print(table, "")
     if (found.findings.query("finding == 'speed_up'")["status"] != "ok").any():
         console.print(
@@ -41,7 +42,7 @@ def show_speed_up(
         console.print("  the two were not run under the same conditions):")
         for cell in found.tables.cells.dropna(subset=["failed_checks"]).to_dict("records"):
             console.print(f"  {cell['arm']} {cell['workload']} {cell['concurrency']}: {cell['failed_checks']}")
-    for line in terminal.failures(found.tables.cells):
+    for line in tables.failures(found.tables.cells):
         err.print(line, style="yellow", highlight=False, markup=False, soft_wrap=True)
 
 
@@ -83,7 +84,7 @@ def check_lab(
     else:
         console = Console(highlight=False, soft_wrap=False)
         console.print(f"{found.lab.title}: checks\n{found.source}\n")
-        console.print(terminal.panel(found.panel))
+        console.print(tables.panel(found.panel))
         if len(withheld):
             console.print(f"\n{len(withheld)} verdicts are withheld:")
         for row in withheld.to_dict("records"):
@@ -126,7 +127,7 @@ def compare_runs(
     json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Say what changed between two runs (a version, a flag, a driver), what came of it, and what is noise."""
-    from speclab import comparison
+    from speclab.results import compare
 
     if run_b is not None and not data:
         folders = [Path(run_a), Path(run_b)]
@@ -135,10 +136,10 @@ def compare_runs(
     else:
         remedy = "name two folders, or a lab and --data twice"
         raise UserError(f"found {1 + (run_b is not None)} runs and {len(data or ())} data folders", remedy)
-    made = comparison.compare(*folders, lab=lab, engine=engine)
+    made = compare.compare(*folders, lab=lab, engine=engine)
     if json:
-        typer.echo(comparison.to_json(made))
+        typer.echo(compare.to_json(made))
         return
     console = Console(highlight=False)
-    for block in terminal.comparison(made):
+    for block in tables.comparison(made):
         console.print(block, markup=False) if isinstance(block, str) else console.print(block)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from speclab.config import Frozen
 from speclab.lab import Arm, EngineName, Lab, ServerFlag
 from speclab.load.selftest import Carried
-from speclab.validation import Frozen
 
 Level = Literal["will fail", "will mislead", "not known here", "fine"]
 LEVELS: tuple[Level, ...] = ("will fail", "will mislead", "not known here", "fine")

@@ -7,8 +7,8 @@ from speclab.doctor.base import Case, Diagnosis, say
 from speclab.doctor.weights import target_shape
 from speclab.engines.address import identity
 from speclab.errors import UserError
-from speclab.model.devices import DEVICES
-from speclab.model.step import Rows, StepCost
+from speclab.roofline.devices import DEVICES
+from speclab.roofline.step import Rows, StepCost
 
 SLOW_CLIENTS = ("vllm#7935", "vllm#39963", "gpustack/gpustack#2324")
 SERVING = "https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html"

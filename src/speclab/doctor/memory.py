@@ -7,8 +7,8 @@ from typing import Any
 from speclab import prompts
 from speclab.doctor.base import Case, Diagnosis, say
 from speclab.doctor.weights import drafter_shape, target_shape
-from speclab.model.devices import DEVICES
-from speclab.model.transformers import BYTES_PER_VALUE, Transformer
+from speclab.roofline.devices import DEVICES
+from speclab.roofline.transformers import BYTES_PER_VALUE, Transformer
 
 DEFAULT_USABLE = 0.90
 """Share of a GPU's memory that vLLM fills unless told otherwise; newer versions take 0.92."""

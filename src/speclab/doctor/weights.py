@@ -7,7 +7,7 @@ from typing import Any
 
 from speclab.doctor.base import Case, Diagnosis, ModelFiles, say
 from speclab.engines.weights import made_by
-from speclab.model.transformers import TRANSFORMERS, Transformer
+from speclab.roofline.transformers import TRANSFORMERS, Transformer
 
 GATED = ("meta-llama/",)
 """Owners on the model hub whose models ask for a token and an accepted licence."""

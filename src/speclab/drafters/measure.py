@@ -12,6 +12,7 @@ import pandas as pd
 from speclab import lab as labs
 from speclab import paths
 from speclab import prompts as lab_prompts
+from speclab.config import Frozen
 from speclab.drafters.fresh import QUESTIONS
 from speclab.drafters.recipe import Recipe
 from speclab.engines import vllm
@@ -19,7 +20,6 @@ from speclab.engines.base import Answer, Engine, EngineFailure, Reading
 from speclab.errors import UserError
 from speclab.lab import Arm, Lab, Sampling, Speculation, Target
 from speclab.prompts.base import Prompt
-from speclab.validation import Frozen
 
 LAB = "cpu-smollm2"
 """The lab whose server flags are used."""

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from speclab import paths
+from speclab.config import Chosen, read_yaml, validated
 from speclab.engines.weights import read_after
 from speclab.lab import Name
-from speclab.validation import Chosen, read_yaml, validated
 
 MINUTES = 60
 """What that recipe takes on two cores with nothing else running, about."""

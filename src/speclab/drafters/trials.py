@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from speclab.config import Chosen, read_yaml, validated
 from speclab.drafters import recipe as recipes
 from speclab.drafters.recipe import Recipe, Some
 from speclab.errors import UserError
 from speclab.lab import Name
-from speclab.validation import Chosen, read_yaml, validated
 
 UNCHANGED = "unchanged"
 """The trial that the others are compared with."""

@@ -16,9 +16,9 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from speclab.config import Frozen
 from speclab.lab import EngineName, Sampling
 from speclab.prompts.base import Prompt
-from speclab.validation import Frozen
 
 FailureClass = Literal["will not start", "out of memory", "bad configuration", "died mid-run", "hung", "client error"]
 

@@ -20,10 +20,10 @@ from speclab.engines.simulated_server import Limits, SimulatedServer
 from speclab.engines.virtual_time import VirtualTimeLoop
 from speclab.errors import UserError
 from speclab.lab import Arm, Lab, SimulatedDrafter, SimulatedTarget, WorkloadName
-from speclab.model.devices import device
-from speclab.model.memory import USABLE_MEMORY, kv_capacity_tokens
-from speclab.model.step import StepCost
-from speclab.model.transformers import transformer
+from speclab.roofline.devices import device
+from speclab.roofline.memory import USABLE_MEMORY, kv_capacity_tokens
+from speclab.roofline.step import StepCost
+from speclab.roofline.transformers import transformer
 
 FoundT = TypeVar("FoundT")
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from speclab.lab import Answers, Sampling
-from speclab.model.speculation import accepted_counts
+from speclab.roofline.speculation import accepted_counts
 
 FinishReason = Literal["stop", "length"]
 

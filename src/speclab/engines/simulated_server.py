@@ -17,7 +17,7 @@ import numpy as np
 from speclab.engines.base import Answer, EngineFailure, EngineIdentity, Reading
 from speclab.engines.simulated_answers import DRAFTED, FIRST_POSITION, GENERATED, PROMPT, ROWS, Writer, Written
 from speclab.lab import Sampling
-from speclab.model.step import NO_PROMPTS, Prompts, Rows, StepCost
+from speclab.roofline.step import NO_PROMPTS, Prompts, Rows, StepCost
 
 
 @dataclass(frozen=True, slots=True)

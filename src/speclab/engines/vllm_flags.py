@@ -11,8 +11,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from speclab.config import Frozen
 from speclab.errors import UserError
-from speclab.validation import Frozen
 
 ASK_WITHIN_S = 180.0
 

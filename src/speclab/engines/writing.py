@@ -7,10 +7,10 @@ from typing import Any
 import httpx2
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 
+from speclab.config import Frozen
 from speclab.engines.stream import encodable, message
 from speclab.lab import Sampling
 from speclab.prompts.base import Prompt
-from speclab.validation import Frozen
 
 WITHIN_S = 300.0
 

@@ -2,14 +2,10 @@
 
 from speclab.figures.acceptance import acceptance_by_position, acceptance_over_concurrency
 from speclab.figures.baseline import occupancy, spare_compute
-from speclab.figures.calibration import cost_of_tokens, predicted_beside_measured, twin_speed_up
 from speclab.figures.cost import break_even, ngram_cost_and_return, step_anatomy
 from speclab.figures.coverage import coverage
 from speclab.figures.keep import keep
-from speclab.figures.levers import charged, frontier, gains
-from speclab.figures.passes import closed_forms, replay, roofline
 from speclab.figures.speed import arms_at_one, speed_up
-from speclab.figures.survey import speed_up_by_device
 from speclab.figures.trade_off import trade_off
 
 __all__ = [
@@ -17,22 +13,12 @@ __all__ = [
     "acceptance_over_concurrency",
     "arms_at_one",
     "break_even",
-    "charged",
-    "closed_forms",
-    "cost_of_tokens",
     "coverage",
-    "frontier",
-    "gains",
     "keep",
     "ngram_cost_and_return",
     "occupancy",
-    "predicted_beside_measured",
-    "replay",
-    "roofline",
     "spare_compute",
     "speed_up",
-    "speed_up_by_device",
     "step_anatomy",
     "trade_off",
-    "twin_speed_up",
 ]

@@ -20,7 +20,7 @@ def coverage(table: pd.DataFrame) -> Figure:
     Parameters
     ----------
     table : pd.DataFrame
-        As `speclab.coverage.experiment.run` returns it.
+        As `speclab.interval_coverage.experiment.run` returns it.
     """
     scenarios = table[["scenario", "blocks"]].drop_duplicates().reset_index(drop=True)
     figure = Figure(figsize=(WIDE[0], 1.2 + 0.42 * len(scenarios)), layout="constrained")

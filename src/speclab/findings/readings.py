@@ -48,7 +48,7 @@ def side_by_side(
     concurrency : float
         Requests in flight.
     published : pd.DataFrame
-        As `speclab.published.read` gives it.
+        As `speclab.replications.published.read` gives it.
     published_arm : str
         Its name there.
 

@@ -12,13 +12,13 @@ import sys
 
 import numpy as np
 
+from speclab.config import Frozen
 from speclab.engines.endpoint import Endpoint
 from speclab.engines.mock import MockServer, Script
 from speclab.errors import UserError
 from speclab.lab import Phases, Sampling
 from speclab.load.closed_loop import CellLog, run_cell
 from speclab.prompts.base import Prompt, PromptSet
-from speclab.validation import Frozen
 
 PHASES = Phases(length_s=3.0, drop_first_s=0.8, drop_last_s=0.2)
 EVENTS_PER_ANSWER = 128

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from speclab.errors import UserError
-from speclab.model.calibration.fit import Fit, Measured, Place, fit
-from speclab.model.calibration.parameters import CPU_135M, H100_8B, MEANINGS, Parameters
-from speclab.model.calibration.price import Draft, step
-from speclab.model.calibration.traffic import Traffic
-from speclab.model.cost import work
-from speclab.model.transformers import Transformer
+from speclab.predict.fit import Fit, Measured, Place, fit
+from speclab.predict.parameters import CPU_135M, H100_8B, MEANINGS, Parameters
+from speclab.predict.step_time import Draft, step
+from speclab.predict.traffic import Traffic
 from speclab.probe.plan import cut
 from speclab.probe.record import ProbeRecord, Timed
+from speclab.roofline.cost import work
+from speclab.roofline.transformers import Transformer
 
 FREE = ("overhead_s", "byte_per_s", "flop_per_s")
 SPREAD_OF_EIGHTY = 2.56

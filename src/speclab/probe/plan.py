@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from speclab.errors import UserError
-from speclab.model.cost import work
-from speclab.model.transformers import BYTES_PER_VALUE, Transformer
 from speclab.probe import points
 from speclab.probe.points import Point
+from speclab.roofline.cost import work
+from speclab.roofline.transformers import BYTES_PER_VALUE, Transformer
 
 Dtype = Literal["bfloat16", "float32"]
 

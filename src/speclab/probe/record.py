@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from speclab import paths
+from speclab.config import Frozen
 from speclab.errors import UserError
-from speclab.model.cost import work
-from speclab.model.transformers import BYTES_PER_VALUE, Transformer
 from speclab.probe.plan import VALUE_BYTES, Dtype, cut
 from speclab.probe.points import Part, Point
 from speclab.record import whole
 from speclab.record.schema import Made
-from speclab.validation import Frozen
+from speclab.roofline.cost import work
+from speclab.roofline.transformers import BYTES_PER_VALUE, Transformer
 
 SCHEMA_VERSION = 1
 SPREAD = (0.1, 0.9)
@@ -127,7 +127,7 @@ def frame(record: ProbeRecord) -> pd.DataFrame:
 
         - ``whole_s``: what the whole model would take, s. Equal to ``median_s`` where no layer was cut; else what lies
           above the LM head's own time is multiplied up. Missing where the head was not timed at as many tokens.
-        - ``flop_per_s``, ``byte_per_s``: the work of `speclab.model.cost` over the time. Missing for sampling.
+        - ``flop_per_s``, ``byte_per_s``: the work of `speclab.roofline.cost` over the time. Missing for sampling.
     """
     rows = pd.DataFrame([each.model_dump() for each in record.measured])
     same = {

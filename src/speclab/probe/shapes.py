@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from speclab.asking.asked import SHORT_MODELS
 from speclab.errors import UserError
-from speclab.model.transformers import TRANSFORMERS, Transformer
+from speclab.predict.query import SHORT_MODELS
 from speclab.probe.needs import needed
+from speclab.roofline.transformers import TRANSFORMERS, Transformer
 
 
 def shape(name: str) -> Transformer:
@@ -17,7 +17,7 @@ def shape(name: str) -> Transformer:
     Parameters
     ----------
     name : str
-        A slug of `speclab.model.transformers`, or a folder with a ``config.json`` of a Llama or of an EAGLE-3 head.
+        A slug of `speclab.roofline.transformers`, or a folder with a ``config.json`` of a Llama or of an EAGLE-3 head.
 
     Raises
     ------

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from speclab.model.transformers import Transformer
 from speclab.probe.attention import Attend
+from speclab.roofline.transformers import Transformer
 
 NORM_EPSILON = 1e-5
 ROTATION_BASE = 10_000.0

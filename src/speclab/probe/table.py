@@ -7,11 +7,11 @@ from dataclasses import asdict
 import pandas as pd
 
 from speclab.errors import UserError
-from speclab.model.transformers import BYTES_PER_VALUE
 from speclab.probe.calibration import mean_and_worst, of_passes
 from speclab.probe.plan import GB, VALUE_BYTES, Plan
 from speclab.probe.points import Point
 from speclab.probe.record import ProbeRecord
+from speclab.roofline.transformers import BYTES_PER_VALUE
 
 
 def planned(plan: Plan) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from speclab.config import Frozen
 from speclab.engines.base import EngineIdentity, FailureClass, Reading
 from speclab.lab import (
     EngineName,
@@ -23,7 +24,6 @@ from speclab.lab import (
     Speculation,
     WorkloadName,
 )
-from speclab.validation import Frozen
 
 SCHEMA_VERSION = 1
 

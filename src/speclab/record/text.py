@@ -7,12 +7,12 @@ from pathlib import Path
 import pandas as pd
 from pydantic import ValidationError
 
+from speclab.config import Frozen
 from speclab.engines.writing import Written
 from speclab.errors import UserError
 from speclab.lab import EngineName, Sampling, ServerFlag, Speculation
 from speclab.record import whole
 from speclab.record.schema import Failure, Provenance
-from speclab.validation import Frozen
 
 
 class ArmText(Frozen):

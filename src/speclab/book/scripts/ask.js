@@ -1,5 +1,5 @@
 // A question to the calibrated model as a reader puts it, refused or answered in the words of ``speclab predict``
-// (speclab.asking). A question holds the options of that command, numbers as numbers.
+// (speclab.predict). A question holds the options of that command, numbers as numbers.
 
 class Refused extends Error {
   constructor(problem, remedy, key) {

@@ -1,4 +1,4 @@
-// What a step takes, and what drafting gains by it: the formulas of speclab.model.calibration (price, predict, bill),
+// What a step takes, and what drafting gains by it: the formulas of speclab.predict (price, predict, bill),
 // term by term, over the parameters that stand in the page. A test holds the two together.
 
 const MILLION = 1e6;

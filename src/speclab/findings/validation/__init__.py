@@ -1,5 +1,0 @@
-"""The calibrated model beside what was measured: what it was fitted on, what it predicts, and how wrong that is.
-
-`lab09` is the published lab's twin, `published` other people's measurements, `measured` a lab of our own; `errors`
-sums them up. Pure functions of tables; `speclab.calibrations` reads the files.
-"""

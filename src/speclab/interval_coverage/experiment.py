@@ -1,0 +1,100 @@
+"""The whole experiment, and the file it leaves: `python -m speclab.interval_coverage.experiment` (minutes)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from speclab import paths, processes
+from speclab.errors import UserError
+from speclab.findings.spreads import BLOCKS_TO_RESAMPLE
+from speclab.interval_coverage import engine_lab
+from speclab.interval_coverage.fast_lab import FastLab
+from speclab.interval_coverage.held import held, intervals
+
+SEEDS = 200
+CHUNK = 10
+DIGITS = "%.6g"
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One row of the experiment: a lab with a known truth, and in how many blocks its windows are resampled."""
+
+    name: str
+    lab: FastLab
+    blocks: int = BLOCKS_TO_RESAMPLE
+
+
+_DRIFTING = 0.05
+
+SCENARIOS = (
+    *(Scenario("one repeat", FastLab(), blocks) for blocks in (20, 10, 5, 3)),
+    Scenario("three repeats", FastLab(repeats=3)),
+    Scenario("each window 5% faster or slower, one repeat", FastLab(drift=_DRIFTING)),
+    Scenario("each window 5% faster or slower, three repeats", FastLab(drift=_DRIFTING, repeats=3)),
+)
+"""In closed form, where the truth is exact."""
+
+ENGINE = "simulated engine, one repeat"
+"""The row for the whole chain; its truth is what all its labs together come to."""
+
+
+def file() -> Path:
+    """Return where the experiment keeps its result."""
+    return paths.coverage() / "coverage.csv"
+
+
+def read() -> pd.DataFrame:
+    """Return the result that the experiment has left, as `run` returns it.
+
+    Raises
+    ------
+    UserError
+        There is none.
+    """
+    if not file().exists():
+        raise UserError("no such file", "make it: python -m speclab.interval_coverage.experiment", file=file())
+    return pd.read_csv(file())
+
+
+def run(seeds: int = SEEDS, workers: int | None = None) -> pd.DataFrame:
+    """Return how often the truth was held, a row for each scenario and finding.
+
+    Returns
+    -------
+    pd.DataFrame
+        ``scenario, blocks, seeds``, and the columns of `speclab.interval_coverage.held.held`.
+    """
+    chunks = [range(start, min(start + CHUNK, seeds)) for start in range(0, seeds, CHUNK)]
+    with processes.pool(workers or processes.cores()) as pool:
+        waiting = [
+            (scenario, [pool.submit(intervals, scenario.lab, chunk, scenario.blocks) for chunk in chunks])
+            for scenario in SCENARIOS
+        ]
+        labs = list(pool.map(engine_lab.tables_of_lab, range(seeds), chunksize=CHUNK))
+        made = [
+            (scenario.name, scenario.blocks, pd.concat([each.result() for each in results], ignore_index=True))
+            for scenario, results in waiting
+        ]
+    made.append((ENGINE, BLOCKS_TO_RESAMPLE, engine_lab.intervals(labs)))
+    rows = [held(found).assign(scenario=name, blocks=blocks, seeds=seeds) for name, blocks, found in made]
+    table = pd.concat(rows, ignore_index=True)
+    first = ["scenario", "blocks", "seeds"]
+    return table[[*first, *table.columns.difference(first, sort=False)]]
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Run the experiment and keep its result."""
+    into = Path(arguments[0]) if arguments else file()
+    into.parent.mkdir(parents=True, exist_ok=True)
+    run().to_csv(into, index=False, float_format=DIGITS)
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(sys.argv[1:])

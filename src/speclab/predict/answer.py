@@ -1,0 +1,128 @@
+"""The model's answer to a question: the prediction, its cost, the model's errors, and what to beware of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from speclab.predict.calibration import Calibration
+from speclab.predict.cost import bill
+from speclab.predict.errors import Errors
+from speclab.predict.fit import Fit
+from speclab.predict.memory import concurrencies, most_in_flight
+from speclab.predict.parameters import Parameters
+from speclab.predict.prediction import Prediction, Question, predict
+from speclab.predict.query import Query
+from speclab.predict.question import machine_of
+from speclab.predict.question import question as question_of
+from speclab.roofline.devices import Device
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The model's answer to one question.
+
+    Attributes
+    ----------
+    prediction : Prediction
+    bills : list of dict
+        Dollars and joules per million tokens, with speculation and without, at the answer's concurrencies and around
+        the crossover; empty for a machine without a data sheet.
+    errors : list of Errors
+        What the same model got wrong where it could be held against a measurement.
+    calibration : str
+        Name, and what it was fitted on.
+    most_in_flight : int or None
+        Requests of the mean context that fit into memory; None where the memory is not known.
+    """
+
+    prediction: Prediction
+    bills: list[dict[str, float | None]]
+    errors: list[Errors]
+    calibration: str
+    most_in_flight: int | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return one flat object: lists over concurrency, the crossover with its interval, warnings, errors."""
+        found = asdict(self.prediction)
+        crossover = found.pop("crossover")
+        curves = {"speed_up_low": found.pop("low"), "speed_up_high": found.pop("high")}
+        return {
+            **found,
+            **curves,
+            "crossover": crossover["value"],
+            "low": crossover["low"],
+            "high": crossover["high"],
+            "status": crossover["status"],
+            "cost": self.bills,
+            "stated_error": [each.row() for each in self.errors],
+            "calibration": self.calibration,
+            "most_in_flight": self.most_in_flight,
+        }
+
+
+def answer(query: Query, calibration: Calibration, errors: Sequence[Errors] = ()) -> Answered:
+    """Return what the calibrated model says.
+
+    Parameters
+    ----------
+    query : Query
+        What is asked.
+    calibration : Calibration
+        The parameters that answer it.
+    errors : sequence of Errors, optional
+        What the same model got wrong elsewhere, to be stated with the answer.
+
+    Raises
+    ------
+    UserError
+        A name is unknown, a value cannot be, or the context does not fit into memory at a concurrency.
+    """
+    machine = machine_of(query, calibration)
+    fit, notes = _carried(calibration, machine)
+    question, more = question_of(query, calibration, fit.parameters)
+    most = most_in_flight(machine, question)
+    concurrency = concurrencies(query, machine, question, most)
+    found = predict(fit, question, concurrency)
+    value = found.crossover.value
+    if most is not None and (value is None or value > most) and found.crossover.status != "always below":
+        notes = [
+            *notes,
+            f"{most} requests of {question.traffic.context:.0f} tokens fill the memory: no crossover below",
+        ]
+    notes = [*notes, *more]
+    prediction = replace(found, warnings=[*notes, *found.warnings])
+    bills = [] if machine is None else _bills(machine, question, fit.parameters, concurrency, value)
+    return Answered(prediction, bills, list(errors), f"{calibration.name}: {fit.fitted_on}", most)
+
+
+def _carried(calibration: Calibration, machine: Device | None) -> tuple[Fit, list[str]]:
+    """Return the fit for a machine, and what there is to say where it is not the one that it was made on."""
+    home = calibration.device
+    if machine is None or home is None or machine.slug == home.slug:
+        return calibration.fit, []
+    note = f"no measurement of {machine.name}: {home.name}'s shares of the data sheet's rates are carried over"
+    moved = calibration.fit.parameters.on(machine, home)
+    return replace(calibration.fit, parameters=moved), [note]
+
+
+def _bills(
+    machine: Device, question: Question, parameters: Parameters, concurrency: Sequence[int], crossover: float | None
+) -> list[dict[str, float | None]]:
+    """Return the cost at each concurrency, and at half, once and twice the crossover."""
+    around = [] if crossover is None else [crossover / 2, crossover, 2 * crossover]
+    at = sorted({*map(float, concurrency), *(each for each in around if each >= 1)})
+    k = question.draft.k
+    with_drafts = bill(machine, question, at, question.step_s(parameters, at, k), k)
+    without = bill(machine, question, at, question.step_s(parameters, at, 0), 0)
+    return [
+        {
+            "concurrency": rows,
+            "usd_per_mtok": with_drafts.usd[index] if with_drafts.usd else None,
+            "baseline_usd_per_mtok": without.usd[index] if without.usd else None,
+            "j_per_mtok": with_drafts.joules[index],
+            "baseline_j_per_mtok": without.joules[index],
+        }
+        for index, rows in enumerate(at)
+    ]

@@ -1,0 +1,80 @@
+"""Many questions at once: a row for each device, acceptance, context and k, as the map's printed table has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+
+import pandas as pd
+
+from speclab.errors import UserError
+from speclab.predict.answer import answer
+from speclab.predict.calibration import Calibration
+from speclab.predict.query import Query
+
+
+def survey(
+    base: Query,
+    calibration: Calibration,
+    devices: Sequence[str],
+    curves: Mapping[str, Sequence[float]],
+    contexts: Sequence[float],
+    ks: Sequence[int],
+) -> pd.DataFrame:
+    """Return what the model says over devices, acceptance curves, contexts and draft positions.
+
+    Parameters
+    ----------
+    base : Query
+        All that the questions share.
+    calibration : Calibration
+        The parameters that answer them.
+    devices : sequence of str
+    curves : mapping of str to sequence of float
+        Marginal acceptance by position, cut at each k; name to curve.
+    contexts : sequence of float
+        Mean context of a row, tokens.
+    ks : sequence of int
+        Draft positions.
+
+    Returns
+    -------
+    DataFrame
+        One row for each concurrency of each question: ``device, acceptance, context, k, concurrency, speed_up, low,
+        high, break_even_length, best_k, status, crossover, crossover_low, crossover_high, most_in_flight``. The last:
+        requests that fit into memory, none where it is not known. A question that does not fit at all has no row.
+    """
+    tables = []
+    for device, (name, curve), context, k in product(devices, curves.items(), contexts, ks):
+        query = replace(base, device=device, acceptance=tuple(curve[:k]), context=context, k=k)
+        tables.append(_rows(query, calibration).assign(device=device, acceptance=name, context=context, k=k))
+    keys = ["device", "acceptance", "context", "k"]
+    table = pd.concat(tables, ignore_index=True)
+    return table[[*keys, *(column for column in table.columns if column not in keys)]]
+
+
+def _rows(query: Query, calibration: Calibration) -> pd.DataFrame:
+    try:
+        answered = answer(query, calibration)
+    except UserError as error:
+        if error.key != "--context":
+            raise
+        return pd.DataFrame()
+    found = answered.prediction
+    crossover = found.crossover
+    return pd.DataFrame(
+        {
+            "concurrency": found.concurrency,
+            "speed_up": found.speed_up,
+            "low": found.low,
+            "high": found.high,
+            "break_even_length": found.break_even_length,
+            "best_k": found.best_k,
+            "status": crossover.status,
+            "crossover": crossover.value,
+            "crossover_low": crossover.low,
+            "crossover_high": crossover.high,
+            "most_in_flight": answered.most_in_flight,
+        }
+    )

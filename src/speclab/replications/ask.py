@@ -1,0 +1,75 @@
+"""Ask the calibrated model by a calibration's name; the answer states what the model got wrong where it was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from speclab import lab as labs
+from speclab.predict import answer as answers
+from speclab.predict import survey as surveys
+from speclab.predict.answer import Answered
+from speclab.predict.calibration import Calibration
+from speclab.predict.errors import CROSSOVER, SPEED_UP, Errors
+from speclab.predict.query import Method, Query
+from speclab.replications import calibrations
+from speclab.replications.validation.predictions import LLAMA
+
+BY_OTHERS: dict[Method, str] = {"eagle3": "EAGLE-3", "draft-model": "draft model", "ngram": "ngram"}
+"""What others call a method in the tables of their measurements."""
+
+
+@dataclass(frozen=True)
+class NamedQuery(Query):
+    """A question, and the calibration that is to answer it.
+
+    Attributes
+    ----------
+    calibration : str
+        A name in `calibrations.CALIBRATIONS`, or the path of a probe's record.
+    """
+
+    calibration: str = "lab09"
+
+
+def answer(query: NamedQuery, with_errors: bool = True) -> Answered:
+    """Return what the calibrated model says, as `speclab.predict.answer.answer` does.
+
+    Raises
+    ------
+    UserError
+        A name is unknown, a value cannot be, or the context does not fit into memory at a concurrency.
+    """
+    calibration = calibrations.named(query.calibration)
+    return answers.answer(query, calibration, stated_errors(query.method, calibration) if with_errors else ())
+
+
+def survey(
+    base: NamedQuery,
+    devices: Sequence[str],
+    curves: Mapping[str, Sequence[float]],
+    contexts: Sequence[float],
+    ks: Sequence[int],
+) -> pd.DataFrame:
+    """Return what the model says over devices, curves, contexts and k (`speclab.predict.survey.survey`)."""
+    return surveys.survey(base, calibrations.named(base.calibration), devices, curves, contexts, ks)
+
+
+def stated_errors(method: Method, calibration: Calibration) -> list[Errors]:
+    """Return the model's errors for a method on the model that a calibration is of; a probe's has none yet."""
+    if calibration.name not in calibrations.CALIBRATIONS:
+        return []
+    of = LLAMA if calibration.device is not None else calibration.target.name
+    names = names_of(method)
+    return [
+        each
+        for each in calibrations.validate()
+        if each.method in names and each.figure in (SPEED_UP, CROSSOVER) and each.model == of
+    ]
+
+
+def names_of(method: Method) -> tuple[str, ...]:
+    """Return what a method is called in the errors: by others, and as the arms of the measured lab that draft by it."""
+    return BY_OTHERS[method], *labs.load(calibrations.CPU_LAB).arms_by(method.replace("-", "_"))

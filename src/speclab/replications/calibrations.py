@@ -1,0 +1,165 @@
+"""The calibrations that this project holds, made from its own files each time: no fitted number is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+
+from speclab import lab as labs
+from speclab import prompts as prompt_sets
+from speclab import results
+from speclab.errors import UserError
+from speclab.lab import BASELINE
+from speclab.predict import errors
+from speclab.predict.calibration import Calibration
+from speclab.predict.errors import Errors, Predicted
+from speclab.predict.fit import Fit
+from speclab.predict.parameters import CPU_135M
+from speclab.predict.step_time import Options
+from speclab.predict.traffic import Traffic, closed_loop
+from speclab.probe import record as probed
+from speclab.probe.calibration import for_server
+from speclab.replications import published
+from speclab.replications.lab09 import replica as lab09
+from speclab.replications.lab09.replica import Twin
+from speclab.replications.validation import measured, predictions
+from speclab.replications.validation import published as others
+from speclab.replications.validation import published_figures as source
+from speclab.replications.validation.measured import Calibrated, Setting
+from speclab.roofline.devices import device
+from speclab.roofline.transformers import Transformer, transformer
+
+OTHERS, BESIDES = "measured", "model_errors"
+"""Tables of published figures: other people's measurements, and what the model needs besides them."""
+
+CPU_LAB = "cpu-smollm2"
+_CPU_DRAFTERS: dict[str, Transformer | None] = {
+    "eagle3": transformer("eagle3-head-135m"),
+    "draft_model": transformer("smollm2-135m-4l"),
+    "ngram": None,
+}
+"""The networks in ``data/drafters``, by method."""
+
+
+def named(name: str) -> Calibration:
+    """Return a calibration by its name, or that of a probe's record (a path that ends in ``.json``).
+
+    Raises
+    ------
+    UserError
+        There is none of that name, or what it is made from is missing.
+    """
+    if name.endswith(".json"):
+        return _probed(Path(name))
+    if name not in CALIBRATIONS:
+        known = f"there are {', '.join(CALIBRATIONS)}; or give the record of a probe, a .json file"
+        raise UserError(f"unknown calibration {name!r}", known, key="--calibration")
+    return CALIBRATIONS[name]()
+
+
+@cache
+def lab09_twin() -> Twin:
+    """Return the model fitted on three figures of Lab 9's baseline."""
+    return lab09.twin(published.read("lab09"), labs.load("lab09"))
+
+
+@cache
+def cpu() -> Calibrated:
+    """Return the model fitted on two concurrencies of the CPU lab's baseline and EAGLE-3 head.
+
+    Raises
+    ------
+    UserError
+        The lab's tables are missing or damaged.
+    """
+    found = results.of(CPU_LAB)
+    speculation = {name: found.lab.arm(name).speculation for name in found.lab.arms}
+    drafters = {
+        name: (each.num_speculative_tokens, _CPU_DRAFTERS[each.method])
+        for name, each in speculation.items()
+        if each is not None
+    }
+    setting = Setting(
+        target=transformer("smollm2-135m"),
+        drafters=drafters,
+        traffic=_cpu_traffic(found),
+        start=CPU_135M,
+        fitted_arm="eagle3-k3",
+        fitted_workload="chat",
+        fitted_at=(found.lab.concurrencies[0], found.lab.concurrencies[-1]),
+        options=Options(eager=bool(found.lab.server.get("enforce-eager"))),
+    )
+    return measured.calibrated(found.tables.cells, setting)
+
+
+@cache
+def predicted() -> tuple[Predicted, ...]:
+    """Return every prediction that can be held against a measurement; shares of a step are apart (`shares`)."""
+    table = published.read(OTHERS)
+    own = results.of(CPU_LAB)
+    _, _, machine = own.source.rstrip(")").rpartition(", ")
+    return (
+        *predictions.on_published(table, published.read(BESIDES)),
+        *predictions.on_lab09(lab09_twin()),
+        *predictions.on_own(cpu(), own.findings, own.lab.concurrencies, CPU_LAB, machine),
+    )
+
+
+@cache
+def shares() -> tuple[Predicted, ...]:
+    """Return the shares of step time that a fit on speed-ups implies, beside the published ones."""
+    return tuple(predictions.shares(published.read(OTHERS)))
+
+
+def validate() -> list[Errors]:
+    """Return the model's errors, a row for each source, method, dataset and figure."""
+    return errors.summed(predicted())
+
+
+def _probed(file: Path) -> Calibration:
+    record = probed.read(file)
+    if record.model.fused_states:
+        raise UserError(f"a probe of {record.model.name}, which only drafts", "give one of a target", file=file)
+    return Calibration(f"probe-{record.device}", for_server(record), None, record.model)
+
+
+def _lab09() -> Calibration:
+    twin = lab09_twin()
+    launches = {"eagle3": twin.launch_s(lab09.EAGLE), "draft-model": twin.launch_s(lab09.DRAFT)}
+    return _h100("lab09", twin.calibration, launches)
+
+
+def _others(name: str, dataset: str) -> Calibration:
+    fit = others.calibrated(source.figures(published.read(OTHERS)), dataset)
+    return _h100(name, fit, {"eagle3": fit.parameters.launch_s})
+
+
+def _h100(name: str, fit: Fit, launches: dict[str, float]) -> Calibration:
+    return Calibration(name, fit, device("h100-sxm"), transformer("llama-3-8b"), launches=launches)
+
+
+def _cpu_calibration() -> Calibration:
+    found = cpu()
+    launch = found.calibration.parameters.launch_s
+    # without graphs a launch goes by the layer (`Options.eager`), and what is left is the same for every drafter
+    launches = {"eagle3": launch, "draft-model": launch}
+    return Calibration(CPU_LAB, found.calibration, None, found.setting.target, found.setting.options, launches)
+
+
+CALIBRATIONS: dict[str, Callable[[], Calibration]] = {
+    "lab09": _lab09,
+    "gsm8k": partial(_others, "gsm8k", "GSM8K"),
+    "sharegpt": partial(_others, "sharegpt", "ShareGPT"),
+    CPU_LAB: _cpu_calibration,
+}
+"""How to make each calibration, by name: Lab 9's baseline, the two datasets of arXiv:2601.11580, the CPU lab."""
+
+
+def _cpu_traffic(found: results.Results) -> dict[str, Traffic]:
+    """Return the lab's traffic: prompts as counted, answers as its baseline wrote them."""
+    prompts = prompt_sets.summary(found.lab.target.tokens).set_index("workload")["mean_tokens"]
+    answers = found.tables.answers
+    written = answers[answers["arm"] == BASELINE].groupby("workload")[["answers", "tokens"]].sum()
+    mean = written["tokens"] / written["answers"]
+    return {workload: closed_loop(float(prompts[workload]), float(mean[workload])) for workload in found.lab.workloads}

@@ -1,0 +1,110 @@
+"""The highest load at which enough requests keep their promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from speclab.replications.chapter10.fleet.draws import Bursts
+from speclab.replications.chapter10.fleet.fleet import Fleet
+from speclab.replications.chapter10.fleet.metrics import PROMISE, RAMP, attainment
+from speclab.replications.chapter10.fleet.served import Served
+from speclab.replications.chapter10.fleet.simulate import NO_PROMISE, Promise, TooOftenBroken, serve
+from speclab.replications.chapter10.fleet.workload import Requests, Workload, draw
+
+HIGHEST = 1e4
+"""Rate above which no search goes, sessions/s."""
+
+HALVINGS = 6
+RESOLUTION = 0.05
+
+
+class Capacity(NamedTuple):
+    """What a search found."""
+
+    rate: float | None
+    """Highest rate that was carried, sessions/s; None where even the lowest was not."""
+    served: Served | None
+    """The run at that rate."""
+    runs: int
+    """Runs that the search took."""
+
+
+class Bench:
+    """One fleet and one workload, run at any rate with the same draws.
+
+    Parameters
+    ----------
+    fleet, workload : Fleet, Workload
+        What serves, and what is asked.
+    seed : int
+        Of arrivals and lengths.
+    """
+
+    def __init__(self, fleet: Fleet, workload: Workload, seed: int = 1):
+        self.fleet, self.workload, self.seed = fleet, workload, seed
+        self._bursts: list[Bursts] = []
+
+    def run(self, rate: float, promise: Promise = NO_PROMISE) -> Served:
+        """Return a run at `rate` sessions/s; see `serve`."""
+        return self._serve(draw(self.workload, rate, self.seed), promise)
+
+    def carried(self, rate: float) -> Served | None:
+        """Return a run at `rate` sessions/s if enough of its requests keep their promises."""
+        requests = draw(self.workload, rate, self.seed)
+        count = len(requests)
+        # at most this many are judged, so that one more broken promise is one too many whatever comes
+        most = (1 - PROMISE) * (count - int(RAMP * count)) + 1
+        promise = Promise(self.workload.ttft_slo_s, self.workload.tpot_slo_s, int(RAMP * count), most)
+        try:
+            served = self._serve(requests, promise)
+        except TooOftenBroken:
+            return None
+        return served if attainment(served, self.workload) >= PROMISE else None
+
+    def capacity(self, start: float) -> Capacity:
+        """Return the highest rate that is carried, searched from `start` sessions/s."""
+        runs: dict[float, Served | None] = {}
+
+        def carried(rate: float) -> bool:
+            runs[rate] = self.carried(rate)
+            return runs[rate] is not None
+
+        rate = search(carried, start)
+        return Capacity(rate, None if rate is None else runs[rate], len(runs))
+
+    def _serve(self, requests: Requests, promise: Promise) -> Served:
+        # lengths do not depend on the rate: a longer run begins as a shorter one did
+        for request in range(len(self._bursts), len(requests)):
+            self._bursts.append(self.fleet.bursts(request, int(requests.output[request]) - 1))
+        return serve(self.fleet, requests, self._bursts, promise)
+
+
+def search(carried: Callable[[float], bool], start: float) -> float | None:
+    """Return the highest rate that is carried, or None.
+
+    From `start` it doubles until a rate is not carried, or halves until one is (`HALVINGS` times at most); then it
+    halves the gap until that is `RESOLUTION` of its upper end.
+    """
+    low, high = start, start
+    if carried(start):
+        while high < HIGHEST:
+            low, high = high, 2 * high
+            if not carried(high):
+                break
+        else:
+            return high
+    else:
+        for _ in range(HALVINGS):
+            low, high = low / 2, low
+            if carried(low):
+                break
+        else:
+            return None
+    while high - low > RESOLUTION * high:
+        middle = (low + high) / 2
+        if carried(middle):
+            low = middle
+        else:
+            high = middle
+    return low

@@ -1,0 +1,158 @@
+"""Serve requests in virtual time: a router, and instances that each read prompts or decode, one pass after another."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from speclab.replications.chapter10.fleet.draws import Bursts
+from speclab.replications.chapter10.fleet.fleet import Fleet
+from speclab.replications.chapter10.fleet.instance import NEVER, Instance
+from speclab.replications.chapter10.fleet.pricing import Pricing
+from speclab.replications.chapter10.fleet.rows import CutOffRows, DecodingRows, PlannedRows
+from speclab.replications.chapter10.fleet.served import Served
+from speclab.replications.chapter10.fleet.workload import Requests
+
+
+class Promise(NamedTuple):
+    """What a run must keep; one that is sure to break it too often is given up."""
+
+    ttft_s: float
+    tpot_s: float
+    """Longest time to the first token, and for each token after it, s."""
+    unjudged: int
+    """Requests, the earliest, that are not judged; nor is what comes after the last session began."""
+    most_broken: float
+    """Judged requests that may break it."""
+
+
+NO_PROMISE = Promise(math.inf, math.inf, 0, math.inf)
+
+
+class TooOftenBroken(Exception):  # noqa: N818 - an answer, not a mistake
+    """A run broke its promise more often than it may."""
+
+
+def serve(
+    fleet: Fleet,
+    requests: Requests,
+    bursts: Sequence[Bursts] | None = None,
+    promise: Promise = NO_PROMISE,
+) -> Served:
+    """Return what became of each request, and every pass.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        What serves.
+    requests : Requests
+        What is asked, and when.
+    bursts : sequence of Bursts, optional
+        The draws of each request, or of more; made here where not given.
+    promise : Promise, optional
+        What is asked of the run; nothing by default.
+
+    Raises
+    ------
+    TooOftenBroken
+        The promise is sure to be broken more often than it may be; the run stopped there.
+    """
+    if bursts is None:
+        bursts = [fleet.bursts(request, output - 1) for request, output in enumerate(requests.output.tolist())]
+    return _Run(fleet, requests, bursts, promise).whole()
+
+
+class _Run:
+    """One run; each request's times are kept by its number."""
+
+    def __init__(self, fleet: Fleet, requests: Requests, bursts: Sequence[Bursts], promise: Promise):
+        self._requests, self._bursts, self._promise = requests, bursts, promise
+        self._prompt, self._decoded = requests.prompt.tolist(), (requests.output - 1).tolist()
+        self._think_s = requests.think_s.tolist()
+        self._longest, self._total = fleet.kv_room, (requests.prompt + requests.output).tolist()
+        count = len(requests)
+        self._arrival_s, self._first_s, self._finish_s = ([math.nan] * count for _ in range(3))
+        self._instance, self._first_pass, self._passes = [-1] * count, [0] * count, [0] * count
+        self._coming = [(at, request) for request, at in enumerate(requests.arrival_s.tolist()) if not math.isnan(at)]
+        heapq.heapify(self._coming)
+        self._last_session_s = max(self._coming)[0]
+        self._arrived = self._broken = 0
+        self._judged = [False] * count
+        pricing = Pricing(fleet.cost)
+        self._instances = [
+            Instance(fleet, requests, _rows(fleet, bursts[:count]), pricing) for _ in range(fleet.instances)
+        ]
+
+    def whole(self) -> Served:
+        """Run until nothing is left to do."""
+        coming, instances = self._coming, self._instances
+        while self._broken <= self._promise.most_broken:
+            instance = min(instances, key=lambda each: each.busy_until_s)
+            if coming and coming[0][0] <= instance.busy_until_s:
+                self._arrive(*heapq.heappop(coming))
+            elif instance.busy_until_s == NEVER:
+                return self._served()
+            else:
+                self._pass_done(instance, instance.busy_until_s)
+        raise TooOftenBroken
+
+    def _arrive(self, at: float, request: int) -> None:
+        self._arrival_s[request] = at
+        self._arrived += 1
+        self._judged[request] = self._arrived > self._promise.unjudged and at <= self._last_session_s
+        if self._total[request] > self._longest:  # no instance can ever hold it
+            self._broken += self._judged[request]
+            return
+        number, instance = min(enumerate(self._instances), key=lambda each: each[1].load)
+        self._instance[request] = number
+        instance.waiting.append(request)
+        if instance.busy_until_s == NEVER:
+            instance.start(at)
+
+    def _pass_done(self, instance: Instance, at: float) -> None:
+        for request in instance.reading:
+            self._first_s[request] = at
+            if self._decoded[request]:
+                self._first_pass[request] = len(instance.passes.end_s)
+                instance.rows.join(request, self._prompt[request], self._bursts[request])
+            else:
+                self._finish(instance, request, at)
+        if not instance.reading:
+            for request, passes in instance.rows.done():
+                self._passes[request] = passes
+                self._finish(instance, request, at)
+        instance.start(at)
+
+    def _finish(self, instance: Instance, request: int, at: float) -> None:
+        self._finish_s[request] = at
+        instance.release(request)
+        if (request + 1) % self._requests.turns:
+            heapq.heappush(self._coming, (at + self._think_s[request + 1], request + 1))
+        if self._judged[request]:
+            first_s = self._first_s[request]
+            late = first_s - self._arrival_s[request] > self._promise.ttft_s
+            slow = at - first_s > self._promise.tpot_s * self._decoded[request]
+            self._broken += late or slow
+
+    def _served(self) -> Served:
+        return Served(
+            requests=self._requests,
+            arrival_s=np.array(self._arrival_s),
+            first_s=np.array(self._first_s),
+            finish_s=np.array(self._finish_s),
+            instance=np.array(self._instance),
+            first_pass=np.array(self._first_pass),
+            passes=np.array(self._passes),
+            by_instance=tuple(instance.passes for instance in self._instances),
+        )
+
+
+def _rows(fleet: Fleet, bursts: Sequence[Bursts]) -> DecodingRows:
+    drafts = fleet.speculation
+    if drafts is not None and drafts.below_rows is not None:
+        return CutOffRows(drafts.below_rows)
+    return PlannedRows(sum(len(each.kept) for each in bursts), speculates=drafts is not None)

@@ -1,0 +1,64 @@
+"""Why the 99th percentile of gaps between tokens rises with speculation where prompts stall decoding.
+
+A prompt that is read makes every decoding row wait. Offline, nearly all requests are admitted before decoding begins;
+those that find no room in the KV cache come later, one at a time, and each stalls all the rows there are. A drafter's
+weights and KV take room, so more requests come later, and the stalls, more than one gap in a hundred, carry the
+percentile. With the drafter's memory free they are about as many as the baseline's: what the number shows is above all
+that memory.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from speclab.replications.chapter10.fleet.capacity import Bench
+from speclab.replications.chapter10.fleet.metrics import latencies
+from speclab.replications.chapter10.levers import PAGE, lever_fleet
+from speclab.replications.chapter10.presets import REFERENCE_RATE, SEED, WORKLOADS
+
+STALL_S = 0.15
+"""A gap above this is taken for a stall, s: no decode pass of the page's workloads lasts as long."""
+
+
+def gaps(device: str = "h100-sxm", workload: str = "offline-batch", stall_s: float = STALL_S) -> pd.DataFrame:
+    """Return how many gaps between tokens are stalls, by lever, at the reference load.
+
+    Returns
+    -------
+    pd.DataFrame
+        ``device, workload, lever, drafter_memory, kv_room_tokens, admitted_late, gaps, stalls, share, longest_pass_s,
+        itl_p50_s, itl_p99_s, itl_max_s``. `drafter_memory` is ``charged``, or ``free``: as if the drafter took no room;
+        `admitted_late` counts requests whose prompt was read after their instance had begun to decode.
+    """
+    room = lever_fleet(device, "baseline", workload).kv_room
+    cases = [("baseline", "charged"), *((lever, memory) for lever in PAGE[1:] for memory in ("charged", "free"))]
+    rows = []
+    for lever, memory in cases:
+        fleet = lever_fleet(device, lever, workload)
+        if memory == "free":
+            fleet = fleet.model_copy(update={"kv_tokens": room})
+        served = Bench(fleet, WORKLOADS[workload], SEED).run(REFERENCE_RATE[workload])
+        itl = latencies(served).itl
+        working = [(number, passes) for number, passes in enumerate(served.by_instance) if passes.end_s]
+        late = sum(
+            int((served.first_s[served.instance == number] > passes.start_s[0]).sum()) for number, passes in working
+        )
+        rows.append(
+            {
+                "device": device,
+                "workload": workload,
+                "lever": lever,
+                "drafter_memory": memory,
+                "kv_room_tokens": fleet.kv_room,
+                "admitted_late": late,
+                "gaps": len(itl),
+                "stalls": int((itl > stall_s).sum()),
+                "share": float((itl > stall_s).mean()),
+                "longest_pass_s": max(float(np.subtract(each.end_s, each.start_s).max()) for _, each in working),
+                "itl_p50_s": float(np.percentile(itl, 50)),
+                "itl_p99_s": float(np.percentile(itl, 99)),
+                "itl_max_s": float(itl.max()),
+            }
+        )
+    return pd.DataFrame(rows)

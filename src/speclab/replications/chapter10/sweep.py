@@ -1,0 +1,140 @@
+"""Five workloads by lever by device: what each point comes to, and how far from the baseline beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from speclab.processes import spread
+from speclab.replications.chapter10.fleet.capacity import Bench
+from speclab.replications.chapter10.fleet.metrics import METRICS, at_capacity, at_load, attainment
+from speclab.replications.chapter10.levers import CUT_OFF_ROWS, PAGE, assumed, lever_fleet
+from speclab.replications.chapter10.marks import marks, size, verdict
+from speclab.replications.chapter10.presets import DEVICES, REFERENCE_RATE, SATURATING, SEED, WORKLOADS
+from speclab.replications.chapter10.searching import SLOWEST, capacity, check_known
+
+MULTIPLES = {"slo_0_5x": 0.5, "slo_1x": 1.0, "slo_2x": 2.0, "slo_4x": 4.0}
+"""Columns of promises kept at the reference load, by how often both promises are relaxed."""
+
+
+def points(
+    devices: Sequence[str] = DEVICES,
+    workloads: Sequence[str] = tuple(WORKLOADS),
+    levers: Sequence[str] = PAGE,
+    *,
+    cut_off_rows: int = CUT_OFF_ROWS,
+    workers: int | None = None,
+) -> pd.DataFrame:
+    """Return all metrics of each configuration, one a row.
+
+    Parameters
+    ----------
+    devices, workloads, levers : sequence of str
+        Slugs.
+    cut_off_rows : int
+        Where ``mtp-cut-off`` stops speculating.
+    workers : int, optional
+        Processes; as many as cores where not given.
+
+    Returns
+    -------
+    pd.DataFrame
+        ``device, workload, lever, capacity_rate, runs, goodput_per_gpu, tok_s, usd_per_mtok, j_per_tok`` at capacity;
+        ``reference_rate, ttft_p50_s, ttft_p99_s, tpot_p50_s, tpot_p99_s, itl_p50_s, itl_p99_s, tokens_per_pass,
+        draft_share, slo_0_5x, slo_1x, slo_2x, slo_4x`` at the reference load; ``assumed``, what acceptance rests on.
+        NaN where no load was carried. Rates are sessions/s.
+
+    Raises
+    ------
+    UserError
+        An unknown device, workload or lever (the known ones are listed), or a model that does not fit.
+    """
+    check_known(devices, workloads, levers)
+    assumed("mtp-cut-off", workloads[0], cut_off_rows)
+    for device in devices:
+        for lever in levers:
+            lever_fleet(device, lever, workloads[0], cut_off_rows=cut_off_rows)
+    order = [(device, workload, lever) for device in devices for workload in workloads for lever in levers]
+    slowest_first = sorted(order, key=lambda each: SLOWEST.index(each[1]))
+    found = spread(_point, [(*each, cut_off_rows) for each in slowest_first], workers)
+    by_key = dict(zip(slowest_first, found, strict=True))
+    return pd.DataFrame([by_key[each] for each in order])
+
+
+def sweep(
+    devices: Sequence[str] = DEVICES,
+    workloads: Sequence[str] = tuple(WORKLOADS),
+    levers: Sequence[str] = PAGE,
+    *,
+    cut_off_rows: int = CUT_OFF_ROWS,
+    workers: int | None = None,
+) -> pd.DataFrame:
+    """Return the six metrics of each configuration and how far each is from the baseline: `compared` of `points`.
+
+    The baseline is run too where `levers` does not name it; its rows are left out then.
+    """
+    run = levers if "baseline" in levers else ("baseline", *levers)
+    found = compared(points(devices, workloads, run, cut_off_rows=cut_off_rows, workers=workers))
+    return found[found["lever"].isin(levers)].reset_index(drop=True)
+
+
+def compared(points: pd.DataFrame) -> pd.DataFrame:
+    """Return points as a long table, each value beside the baseline's.
+
+    Parameters
+    ----------
+    points : pd.DataFrame
+        As the function `points` returns them, the baseline among them.
+
+    Returns
+    -------
+    pd.DataFrame
+        ``device, workload, lever, metric, value, change, mark, verdict, size``. `change` is relative to the baseline on
+        the same device and workload, null for the baseline itself; `mark` holds the caveats
+        (`chapter10.marks`), `verdict` is better, worse or same, `size` the number of arrows, 0 to 3.
+    """
+    baseline = points[points["lever"] == "baseline"].set_index(["device", "workload"])
+    rows = []
+    for point in points.to_dict("records"):
+        beside = baseline.loc[(point["device"], point["workload"])]
+        goodput_change = point["goodput_per_gpu"] / beside["goodput_per_gpu"] - 1
+        for metric in METRICS:
+            plain = point["lever"] == "baseline"
+            change = np.nan if plain else (point[metric] - beside[metric]) / beside[metric]
+            rows.append(
+                {
+                    "device": point["device"],
+                    "workload": point["workload"],
+                    "lever": point["lever"],
+                    "metric": metric,
+                    "value": point[metric],
+                    "change": change,
+                    "mark": " ".join(marks(point["device"], point["lever"], metric, goodput_change)),
+                    "verdict": None if plain else verdict(metric, change),
+                    "size": size(change),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _point(device: str, workload: str, lever: str, cut_off_rows: int) -> dict[str, object]:
+    fleet = lever_fleet(device, lever, workload, cut_off_rows=cut_off_rows)
+    bench = Bench(fleet, WORKLOADS[workload], SEED)
+    reference = bench.run(REFERENCE_RATE[workload])
+    rate, full, runs = capacity(bench, workload)
+    is_saturated = workload in SATURATING
+    none = dict.fromkeys(("goodput_per_gpu", "tok_s", "usd_per_mtok", "j_per_tok"), np.nan)
+    return {
+        "device": device,
+        "workload": workload,
+        "lever": lever,
+        "capacity_rate": np.nan if rate is None else rate,
+        "runs": runs,
+        **(none if full is None else at_capacity(full, fleet, saturated=is_saturated)),
+        "reference_rate": REFERENCE_RATE[workload],
+        **at_load(reference),
+        **{name: attainment(reference, WORKLOADS[workload], by) for name, by in MULTIPLES.items()},
+        "assumed": assumed(lever, workload, cut_off_rows).source,
+    }

@@ -1,0 +1,1 @@
+"""Data of chapter 10's interactive parts: animation, explorer, matrix."""

@@ -1,0 +1,164 @@
+"""Every prediction that the project can hold against a measurement, source by source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from speclab.findings.crossover import Crossing
+from speclab.findings.pairs import NOT_REACHED, OK
+from speclab.predict.errors import CROSSOVER, SHARE, SPEED_UP, THROUGHPUT, TIME, Predicted
+from speclab.replications.lab09.replica import DRAFT, EAGLE, NGRAM, Twin
+from speclab.replications.validation import published as others
+from speclab.replications.validation import published_figures as source
+from speclab.replications.validation.measured import Calibrated
+from speclab.replications.validation.published_figures import TRAFFIC, K, Method, figures_by_k
+
+LLAMA, H100 = "Llama 3.1 8B", "H100"
+METHODS: tuple[Method, ...] = ("EAGLE-3", "EAGLE", "ngram")
+PARTS = {"drafting": "drafting_s", "verification": "verify_s", "sampling": "sampling_s", "other": "other_s"}
+
+
+def on_published(table: pd.DataFrame, besides: pd.DataFrame) -> list[Predicted]:
+    """Return the predictions of one dataset's speed-ups from the other's, and of time per token from k = 3."""
+    figures = source.figures(table)
+    datasets = sorted(TRAFFIC)
+    found = []
+    for seen in datasets:
+        calibration = others.calibrated(figures, seen)
+        for dataset in datasets:
+            if dataset == seen:
+                continue
+            for method in METHODS:
+                asked = figures.of(method, dataset)
+                # without a published acceptance the speed-up at batch 1 is an input
+                asked = asked if (method, dataset) in figures.tokens_per_step else asked[1:]
+                found += [
+                    Predicted(
+                        "arXiv:2601.11580, Figure 1", LLAMA, H100, method, K, dataset, SPEED_UP,
+                        f"batch {each.batch:g}", each.speed_up,
+                        others.predicted(figures, calibration.parameters, each), calibration.fitted_on,
+                    )
+                    for each in asked
+                ]  # fmt: skip
+    return found + _by_k(table, besides)
+
+
+def _by_k(table: pd.DataFrame, besides: pd.DataFrame) -> list[Predicted]:
+    found = []
+    for method in METHODS[:2]:
+        figures = figures_by_k(table, besides, method)
+        calibration, milliseconds = others.by_k(figures)
+        found += [
+            Predicted(
+                "vllm-project/vllm#20780", LLAMA, H100, method, None, "MT-Bench", TIME, f"k = {k}", published,
+                milliseconds[k], calibration.fitted_on,
+            )
+            for k, published in zip(figures.k, figures.time_per_output_token_ms, strict=True)
+            if k != K
+        ]  # fmt: skip
+    return found
+
+
+def shares(table: pd.DataFrame, dataset: str = "GSM8K") -> list[Predicted]:
+    """Return the shares of step time by part that a fit on one dataset's speed-ups implies, beside Figure 4's.
+
+    The source does not say which dataset its shares are of.
+    """
+    figures = source.figures(table)
+    calibration = others.calibrated(figures, dataset)
+    found = []
+    for each in source.shares(table):
+        speculates = each.method != "baseline"
+        tokens = figures.tokens_per_step[each.method, dataset] if speculates else 1.0
+        covered = others.coverage(figures, calibration.parameters, each.method, dataset) if speculates else 1.0
+        step = others.parts(calibration.parameters, each.method, each.batch, dataset, tokens, covered)
+        found.append(
+            Predicted(
+                "arXiv:2601.11580, Figure 4", LLAMA, H100, each.method, K if speculates else 0, each.part, SHARE,
+                f"batch {each.batch:g}", each.share, float(getattr(step, PARTS[each.part]) / step.total_s),
+                calibration.fitted_on,
+            )
+        )  # fmt: skip
+    return found
+
+
+def on_lab09(twin: Twin) -> list[Predicted]:
+    """Return the twin's predictions of Lab 9's published results."""
+    at = twin.published
+
+    def row(method: str, arm: str, figure: str, cell: str, measured: float, predicted: float) -> Predicted:
+        k = 8 if arm == NGRAM else 3
+        return Predicted(
+            "Lab 9 (report)", LLAMA, H100, method, k, "chat", figure, cell, measured, predicted,
+            twin.calibration.fitted_on,
+        )  # fmt: skip
+
+    throughput = float(twin.throughput(128, EAGLE))
+    return [
+        row("EAGLE-3", EAGLE, CROSSOVER, EAGLE, at["c02"], _value(twin.crossing(EAGLE))),
+        row("draft model", DRAFT, CROSSOVER, DRAFT, at["c01"], _value(twin.crossing(DRAFT))),
+        row("EAGLE-3", EAGLE, THROUGHPUT, "128 in flight", at["t01"], throughput),
+        row("ngram", NGRAM, SPEED_UP, "1 in flight", 1 - at["n07"], float(twin.speed_up(1, NGRAM))),
+    ]
+
+
+def on_own(model: Calibrated, findings: pd.DataFrame, grid: Sequence[int], name: str, device: str) -> list[Predicted]:
+    """Return the predictions of a lab's speed-ups and crossovers where its checks let them count.
+
+    Speed-ups of cells that the fit saw are left out, and crossovers that the lab does not resolve.
+    """
+    found = []
+    for arm, (k, _) in model.setting.drafters.items():
+        for workload in model.setting.traffic:
+            if (arm, workload) not in model.returns:
+                continue
+            rows = findings[(findings["arm"] == arm) & (findings["workload"] == workload)]
+            place = ("lab " + name, model.setting.target.name, device, arm, k, workload)
+            ratios = rows[(rows["finding"] == "speed_up") & (rows["status"] == OK)]
+            found += [
+                Predicted(
+                    *place, SPEED_UP, f"{at:g} in flight", measured, float(model.speed_up(arm, workload, at)),
+                    model.calibration.fitted_on,
+                )
+                for at, measured in zip(ratios["concurrency"].astype(int), ratios["value"].astype(float), strict=True)
+                if not model.setting.sees(arm, workload, at)
+            ]  # fmt: skip
+            crossing = rows[(rows["finding"] == "crossover") & (rows["status"] == OK)]
+            predicted = _value(model.crossing(arm, workload, grid))
+            found += [
+                Predicted(*place, CROSSOVER, workload, measured, predicted, model.calibration.fitted_on)
+                for measured in crossing["value"].astype(float)
+            ]
+    return found
+
+
+def agrees(predicted: Crossing, status: str, low: float, high: float) -> bool | None:
+    """Return whether a predicted crossing lies where a lab's does or may, None where the lab says nothing.
+
+    Parameters
+    ----------
+    predicted : Crossing
+    status : str
+        The lab's.
+    low, high : float
+        Between which concurrencies the lab has it, NaN for open.
+    """
+    if status not in (OK, NOT_REACHED):
+        return None
+    value = predicted.value
+    if value is None:
+        always_above = predicted.low is not None
+        return bool(np.isnan(high)) if always_above else bool(np.isnan(low))
+    return bool((np.isnan(low) or value >= low) and (np.isnan(high) or value <= high))
+
+
+def _value(crossing: Crossing) -> float:
+    """Return a predicted crossing; where the curve does not cross, the end of it that is nearest to where it would."""
+    if crossing.value is not None:
+        return crossing.value
+    bound = crossing.high if crossing.low is None else crossing.low
+    assert bound is not None
+    return bound

@@ -1,0 +1,147 @@
+"""Other people's figures as the model is held against them, from the tables of ``data/published``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+
+from speclab.predict.traffic import closed_loop
+
+Method = Literal["EAGLE-3", "EAGLE", "ngram"]
+NAMES: dict[str, Method] = {"eagle3": "EAGLE-3", "eagle": "EAGLE", "ngram": "ngram"}
+"""What a method is called here, by its name in the table of published measurements."""
+
+K = 3
+"""Draft positions of the published speed-ups."""
+
+TRAFFIC = {
+    # question and answer of the first five requests of the public traces (github.com/SpecDecode-Bench/simulator)
+    "GSM8K": closed_loop(117, 230, 0.4),
+    # means of the vLLM paper (arXiv:2309.06180); their spread as in inference-tradeoffs-explained
+    "ShareGPT": closed_loop(161.31, 337.99, 1.0),
+}
+"""What the rows hold: the source prints no lengths."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One published speed-up.
+
+    Attributes
+    ----------
+    method, dataset : str
+    batch : float
+        Rows of a step.
+    speed_up : float
+    """
+
+    method: Method
+    dataset: str
+    batch: float
+    speed_up: float
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Everything of one source that the model is held against.
+
+    Attributes
+    ----------
+    speed_ups : tuple of Figure
+    tokens_per_step : dict of (method, dataset) to float
+        Mean over requests.
+    first_accepted : dict of str to float
+        Share of all row-steps in which n-gram's first draft token was accepted, by dataset.
+    """
+
+    speed_ups: tuple[Figure, ...]
+    tokens_per_step: dict[tuple[str, str], float]
+    first_accepted: dict[str, float]
+
+    def of(self, method: str, dataset: str) -> list[Figure]:
+        """Return the speed-ups of one method on one dataset, by batch size."""
+        found = [each for each in self.speed_ups if (each.method, each.dataset) == (method, dataset)]
+        return sorted(found, key=lambda each: each.batch)
+
+
+def figures(table: pd.DataFrame) -> Figures:
+    """Return the figures of ``data/published/measured.csv`` that are of arXiv:2601.11580 and its traces, k = 3."""
+    of = table[table["method"].isin(NAMES) & (table["k"] == K) & table["dataset"].isin(TRAFFIC)]
+    speed_ups = of[of["id"].str.startswith("f1-")].to_dict("records")
+    lengths = of[of["id"].str.startswith("tm-")].to_dict("records")
+    first = of[
+        of["id"].str.startswith("tp-") & (of["method"] == "ngram") & (of["position"] == 0) & of["finding"].isna()
+    ]
+    return Figures(
+        tuple(
+            Figure(NAMES[row["method"]], row["dataset"], float(row["concurrency"]), float(row["value"]))
+            for row in speed_ups
+        ),
+        {(NAMES[row["method"]], row["dataset"]): float(row["value"]) for row in lengths},
+        {row["dataset"]: float(row["value"]) for row in first.to_dict("records")},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One published share of step time.
+
+    Attributes
+    ----------
+    method : str
+        ``baseline`` for none.
+    part : str
+        drafting, verification, sampling or other.
+    batch, share : float
+    """
+
+    method: str
+    part: str
+    batch: float
+    share: float
+
+
+def shares(table: pd.DataFrame) -> list[Share]:
+    """Return the shares of step time of ``data/published/measured.csv`` (arXiv:2601.11580, Figure 4)."""
+    return [
+        Share(
+            NAMES.get(row["method"], "baseline"),
+            str(row["quantity"]).rsplit(" ", 1)[1],
+            float(row["concurrency"]),
+            float(row["value"]),
+        )
+        for row in table[table["id"].str.startswith("f4-")].to_dict("records")
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class ByK:
+    """Time per token at batch 1 for several k (vllm-project/vllm#20780).
+
+    Attributes
+    ----------
+    method : str
+    k : tuple of int
+    tokens_per_step, time_per_output_token_ms : tuple of float
+        An entry for each k.
+    baseline_ms : float
+        Time per token without speculation.
+    """
+
+    method: Method
+    k: tuple[int, ...]
+    tokens_per_step: tuple[float, ...]
+    time_per_output_token_ms: tuple[float, ...]
+    baseline_ms: float
+
+
+def figures_by_k(table: pd.DataFrame, besides: pd.DataFrame, method: Method) -> ByK:
+    """Return vllm-project/vllm#20780 by one method, from ``measured.csv``; its baseline is in ``model_errors.csv``."""
+    of = table[table["method"].map(NAMES) == method]
+    lengths = of[of["id"].str.startswith("i20780a-")].set_index("k")["value"].sort_index()
+    times = of[of["id"].str.startswith("i20780t-")].set_index("k")["value"].sort_index()
+    baseline = besides.set_index("id")["value"].astype(float)["i20780t-none"]
+    k = tuple(int(each) for each in lengths.index)
+    return ByK(method, k, tuple(lengths.astype(float)), tuple(times.astype(float)), float(baseline))

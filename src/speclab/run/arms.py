@@ -1,0 +1,132 @@
+"""Run arms of a lab: each missing cell in turn, recorded as it ends, then the arm's tables.
+
+A cell that is finished is not run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from speclab.engines import choose
+from speclab.engines.base import Opening
+from speclab.lab import Arm, Lab
+from speclab.record import lock, models, store
+from speclab.record.schema import Asked
+from speclab.results import lab_tables
+from speclab.run import session
+from speclab.run.plan import ArmPlan, plan_arm
+from speclab.run.session import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class ArmRun:
+    """One arm's cells after a run.
+
+    Attributes
+    ----------
+    lab, arm
+        What was run.
+    tables : lab_tables.Tables
+        The tables of the cells asked for.
+    ran, kept : int
+        How many cells were run now, and how many were finished before.
+    """
+
+    lab: Lab
+    arm: Arm
+    tables: lab_tables.Tables
+    ran: int
+    kept: int
+
+    @property
+    def source(self) -> str:
+        """The badge of every number of this run."""
+        return self.tables.source
+
+
+def run(*plans: ArmPlan, repeat: int | None = None, progress: Progress | None = None) -> int:
+    """Run what is missing of a plan, of one repeat or of all; return how many cells were run.
+
+    Of several plans of one lab the servers are up at the same time, and each cell is measured by every arm before the
+    next one: where a machine's speed drifts, an arm and its baseline are then a cell apart.
+
+    Raises
+    ------
+    UserError
+        The engine lacks something that the lab does not hold, a folder cannot be written, another run is at work on
+        one of these arms, or the cells there were measured with other weights.
+    """
+    _hold_models(plans)
+    ran = 0
+    with ExitStack() as locks:
+        for plan in plans:
+            if plan.missing(repeat):
+                locks.enter_context(lock.held(_folder(plan)))
+                store.clear(_folder(plan))
+        for batch in _batches(plans, repeat):
+            openings = {plan.arm.arm: _opening(plan, asked) for plan, asked in reversed(batch)}
+            session.hold(openings, [asked for _, asked in batch], plans[0].data / "runs", progress)
+            ran += len(batch)
+    if ran:
+        _hold_models(plans)  # again: a model of the hub is here only now
+    return ran
+
+
+def _folder(plan: ArmPlan) -> Path:
+    return store.arm_folder(plan.data / "runs", plan.cells[0])
+
+
+def _opening(plan: ArmPlan, asked: Asked) -> Opening:
+    log_file = _folder(plan) / "server.log"
+    return choose(plan.engine, plan.lab, plan.arm, asked.workload, asked.repeat, plan.options, log_file)
+
+
+def _batches(plans: Sequence[ArmPlan], repeat: int | None) -> list[list[tuple[ArmPlan, Asked]]]:
+    """Group what is missing by the servers that can serve it, in the order in which it is run.
+
+    Servers are started anew for each repeat; the simulator for each cell. Among the arms of one cell another begins
+    each time, so that none is always the first.
+    """
+    missing = [(plan, asked) for plan in plans for asked in plan.missing(repeat)]
+    if not missing:
+        return []
+    if plans[0].engine == "simulated":
+        return [[pair] for pair in missing]
+    if len(plans) == 1:
+        return [missing]
+    cells: dict[tuple[int, str, int], list[tuple[ArmPlan, Asked]]] = {}
+    for plan, asked in missing:
+        cells.setdefault((asked.repeat, asked.workload, asked.concurrency), []).append((plan, asked))
+    batches: dict[int, list[tuple[ArmPlan, Asked]]] = {}
+    for turn, ((of_repeat, _, _), arms) in enumerate(sorted(cells.items(), key=lambda item: item[0][0])):
+        first = turn % len(arms)
+        batches.setdefault(of_repeat, []).extend(arms[first:] + arms[:first])
+    return list(batches.values())
+
+
+def tables_of(plan: ArmPlan) -> lab_tables.Tables:
+    """Return the tables of a plan's cells, all of which have been run, and keep them where the plan says so."""
+    tables = lab_tables.of([store.read(plan.folder(asked)) for asked in plan.cells])
+    if plan.keeps_tables:
+        machine = f"{plan.engine}-{plan.cells[0].device}"
+        lab_tables.write(tables, lab_tables.folder(plan.data, plan.lab.name, machine), plan.arm.arm)
+    return tables
+
+
+def run_arm(lab: str, arm: str, *, progress: Progress | None = None, **given: Any) -> ArmRun:
+    """Run what is missing of one arm and return its tables; what may be given is `plan_arm`'s."""
+    plan = plan_arm(lab, arm, **given)
+    ran = run(plan, progress=progress)
+    return ArmRun(plan.lab, plan.arm, tables_of(plan), ran=ran, kept=len(plan.cells) - ran)
+
+
+def _hold_models(plans: Sequence[ArmPlan]) -> None:
+    for plan in plans:
+        if plan.engine == "vllm":
+            drafter = plan.arm.speculation.model if plan.arm.speculation else None
+            named = [model for model in (plan.lab.target.model, drafter) if model is not None]
+            models.hold(_folder(plan).parent, named)
