@@ -23,7 +23,7 @@ help:  ## what can be made
 book: notebooks html  ## run what is out of date (the simulated lab, the analyses) and build the book
 
 notebooks: $(INSTALLED)  ## only run the notebooks that are out of date
-	@$(BIN)/python -m speclab.book.build
+	@$(BIN)/speclab book
 
 html: $(INSTALLED)  ## only build the pages from the notebooks that are there
 	@# after a failed build a second one would read nothing again, warn of nothing, and pass

@@ -65,7 +65,7 @@ def test_an_edited_arm_runs_that_arm_and_what_reads_it(checkout: Path) -> None:
 
 def test_a_changed_template_runs_its_pages_only(checkout: Path) -> None:
     noted = notes()
-    template = checkout / "notebooks" / "ngram.ipynb"
+    template = checkout / "notebooks" / "lab" / "ngram.ipynb"
     template.write_text(template.read_text(encoding="utf-8") + "\n", encoding="utf-8")
     assert stale(noted) == ["analysis/lab09/ngram", "analysis/cpu-smollm2/ngram"]
 

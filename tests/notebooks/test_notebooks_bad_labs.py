@@ -73,7 +73,8 @@ def test_a_template_says_what_it_cannot(name: str, template: str, monkeypatch: p
     monkeypatch.setattr(glue, "paste", lambda stem, value: pasted.update({stem: glue._plain(value)}))
     monkeypatch.setattr("IPython.display.display", lambda *_: None)
     scope: dict[str, Any] = {}
-    for cell in json.loads((paths.root() / "notebooks" / f"{template}.ipynb").read_text(encoding="utf-8"))["cells"]:
+    file = paths.root() / "notebooks" / "lab" / f"{template}.ipynb"
+    for cell in json.loads(file.read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] == "code":
             source = "".join(cell["source"])
             is_parameters = "parameters" in cell["metadata"].get("tags", [])

@@ -13,7 +13,7 @@ from speclab.book import pages
 
 FOLDER = paths.root() / "notebooks"
 TEMPLATES = sorted(FOLDER.rglob("*.ipynb"))
-OF_A_LAB = [file for file in FOLDER.glob("*.ipynb") if file.stem != "run_arm"]
+OF_A_LAB = sorted((FOLDER / "lab").glob("*.ipynb"))
 OF_THE_MODEL = {
     f"{folder}/{template}": parameters
     for folder, table in (("chapter10", pages.CHAPTER10), ("model", pages.MODEL))
@@ -47,7 +47,7 @@ def test_a_template_is_thin_and_holds_no_output(file: Path) -> None:
     nbformat.validate(notebook)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
-    takes = file.parent == FOLDER or OF_THE_MODEL[f"{file.parent.name}/{file.stem}"]
+    takes = file.parent.name in ("notebooks", "lab") or OF_THE_MODEL[f"{file.parent.name}/{file.stem}"]
     assert [cell.metadata.get("tags") for cell in code].count(["parameters"]) == (1 if takes else 0)
     assert not [cell.source for cell in code if "def " in cell.source or "class " in cell.source]
     headings = [
@@ -62,7 +62,7 @@ def test_a_template_is_thin_and_holds_no_output(file: Path) -> None:
 
 @pytest.mark.parametrize("file", OF_A_LAB, ids=lambda file: file.stem)
 def test_an_analysis_takes_a_lab_and_an_engine(file: Path) -> None:
-    assert known(file.stem) == {"lab", "engine"}
+    assert known(f"lab/{file.stem}") == {"lab", "engine"}
 
 
 @pytest.mark.parametrize("template", OF_THE_MODEL)

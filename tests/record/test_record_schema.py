@@ -6,7 +6,7 @@ import json
 import pytest
 
 from speclab.lab import Phases, Sampling, Speculation
-from speclab.record.schema import Asked
+from speclab.record.schema import LATER, Asked
 
 
 @pytest.fixture
@@ -18,11 +18,12 @@ def baseline() -> Asked:
     )  # fmt: skip
 
 
-def test_a_cell_without_an_endpoint_keeps_the_hash_it_had_before_there_were_any(baseline: Asked) -> None:
+def test_a_field_that_came_later_leaves_older_hashes_as_they_were(baseline: Asked) -> None:
     content = baseline.model_dump(mode="json")
-    assert content.pop("endpoint") is None
+    assert [content.pop(name) for name in LATER] == [None, None]
     assert baseline.sha256 == hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     assert baseline.model_copy(update={"endpoint": "http://a:80"}).sha256 != baseline.sha256
+    assert baseline.model_copy(update={"drafter_shape_sha256": "0"}).sha256 != baseline.sha256
 
 
 def test_speculation_and_the_servers_place_may_differ(baseline: Asked) -> None:

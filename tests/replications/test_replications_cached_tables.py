@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -24,15 +23,13 @@ def test_a_kept_table_reads_back_as_it_was_made() -> None:
 
 
 @pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout with the labs and figures of this one, and no tables."""
     for folder in ("labs", "data/published"):
         (tmp_path / folder).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / folder).symlink_to(paths.root() / folder)
     monkeypatch.setenv("SPECLAB_ROOT", str(tmp_path))
-    cached_tables.made_from.cache_clear()
-    yield tmp_path
-    cached_tables.made_from.cache_clear()
+    return tmp_path
 
 
 def test_a_table_is_made_again_only_when_something_changed(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:

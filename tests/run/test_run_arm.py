@@ -11,6 +11,7 @@ from speclab.engines import Options
 from speclab.errors import UserError
 from speclab.record import lock
 from speclab.results import lab_tables
+from speclab.run import arms as arms_of_a_run
 from speclab.run import run_arm
 from speclab.run.plan import plan_arm
 
@@ -232,7 +233,8 @@ def test_arms_side_by_side_take_turns_at_each_cell(mini: Path) -> None:
     arms = ("baseline", "eagle3-k3")
     plans = [plan_arm("mini", arm, engine="vllm", repeats=2, options=Options(device="here")) for arm in arms]
     order = [
-        [(asked.arm, asked.workload, asked.concurrency) for _, asked in batch] for batch in run._batches(plans, None)
+        [(asked.arm, asked.workload, asked.concurrency) for _, asked in batch]
+        for batch in arms_of_a_run._batches(plans, None)
     ]
     expected = [
         ("baseline", "chat", 1), ("eagle3-k3", "chat", 1),
@@ -241,9 +243,9 @@ def test_arms_side_by_side_take_turns_at_each_cell(mini: Path) -> None:
         ("eagle3-k3", "revision", 4), ("baseline", "revision", 4),
     ]  # fmt: skip
     assert order == [expected, expected], "new servers for each repeat"
-    assert [len(batch) for batch in run._batches(plans[:1], 1)] == [4]
+    assert [len(batch) for batch in arms_of_a_run._batches(plans[:1], 1)] == [4]
     simulated = [plan_arm("mini", arm) for arm in arms]
-    assert [len(batch) for batch in run._batches(simulated, None)] == [1] * 8
+    assert [len(batch) for batch in arms_of_a_run._batches(simulated, None)] == [1] * 8
 
 
 def test_findings_can_be_read_from_what_the_run_left(mini: Path) -> None:

@@ -1,20 +1,17 @@
-"""Execute the notebooks of the book that are out of date: ``python -m speclab.book.build``.
+"""Bring the executed notebooks of the book up to date, and what follows from them.
 
-A page is out of date when a hash of what decides it (template, parameters, YAML, tables, code, locked versions) or of
-what it left differs from the one noted in ``.build/pages.json`` at its last run. Times of files say nothing: git
-sets them freely.
+A page is out of date when its key (`speclab.book.pages.Page.key`), or what it left, differs from the note of its last
+run in ``.build/pages.json``. The arms come first: what they leave decides the analyses. Then the contents, the sources
+of the labs and the tables of the status page are written, so that they say what is here.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import multiprocessing
 import os
-import sys
 import time
-from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing.util import Finalize
 from pathlib import Path
@@ -22,80 +19,74 @@ from pathlib import Path
 from rich.console import Console
 
 from speclab import paths
-from speclab.book import listing, pages
+from speclab.book import contents, listing, pages, sources
 from speclab.book.kernel import WarmKernel
 from speclab.book.pages import Page
-from speclab.errors import UserError
+from speclab.cache.notes import Notes
 from speclab.record import whole
-from speclab.replications.chapter10 import cached_tables
 
 WORKERS = 2
+DRAWN = ("figures", "tables", "widgets")
 _KERNEL = WarmKernel()  # of this process
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Bring the notebook pages up to date; return 0, or 1 when one failed."""
-    parser = ArgumentParser(prog="python -m speclab.book.build", description="Execute the notebooks out of date.")
-    parser.add_argument("--all", action="store_true", help="execute every notebook")
-    parser.add_argument("--list", action="store_true", help="only say which are out of date")
-    options = parser.parse_args(arguments)
-    console = Console(stderr=True, highlight=False)
-    try:
-        return _build(console, everything=options.all, only_list=options.list)
-    except UserError as error:
-        console.print(f"[red]{error}[/red]", soft_wrap=True)
-        return 1
+def notes(*, forget: bool = False) -> Notes:
+    """Return the notes on the pages' last runs."""
+    return Notes(paths.root() / ".build" / "pages.json", forget=forget)
 
 
-def stale(candidates: Sequence[Page], notes: dict[str, dict[str, str]]) -> list[Page]:
-    """Return the pages whose inputs or outputs are not those of their last run.
+def stale(candidates: Sequence[Page], noted: Notes) -> list[Page]:
+    """Return the pages whose inputs or outputs are not those of their last run."""
+    return [page for page in candidates if not noted.is_fresh(page.name, page.key, page.left)]
+
+
+def run(console: Console, *, everything: bool = False) -> bool:
+    """Execute what is out of date and write what follows; return whether all pages ran to their end.
 
     Parameters
     ----------
-    candidates : sequence of Page
-        Pages to look at.
-    notes : dict
-        For each page's name: ``stamp`` and ``left`` of its last run.
+    console : Console
+        Told of each page as it ends.
+    everything : bool
+        Whether to execute all pages.
     """
-    return [
-        page for page in candidates if notes.get(page.name) != {"stamp": pages.stamp(page), "left": pages.left(page)}
-    ]
-
-
-def _build(console: Console, *, everything: bool, only_list: bool) -> int:
-    file = paths.root() / ".build" / "pages.json"
-    notes = {} if everything or not file.exists() else json.loads(file.read_text(encoding="utf-8"))
-    console.print(f"model tables: {len(cached_tables.stale())} of {len(cached_tables.TABLES)} to make")
-    if not only_list:
-        cached_tables.refresh(progress=lambda name: console.print(f"  {name}"))
+    noted = notes(forget=everything)
     spawn = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
     with ProcessPoolExecutor(WORKERS, spawn, initializer=_prepare_worker) as pool:  # starts workers when it gets work
-        for title, find in (("arms", pages.runs), ("analyses", pages.analyses)):
-            candidates = find()  # the analyses' inputs are known only once the arms have been run
-            if title == "analyses" and notes.get("drawn", {}).get("left") != pages.drawn():
-                todo = candidates  # which of them kept what is missing or edited is not noted
-            else:
-                todo = stale(candidates, notes)
-            console.print(f"{title}: {len(todo)} of {len(candidates)} to execute")
-            if only_list:
-                console.print("".join(f"  {page.name}\n" for page in todo), end="")
-            elif not _execute_all(pool, console, todo, notes, file):
-                return 1
-    if not only_list:
-        listing.write()
-        notes["drawn"] = {"left": pages.drawn()}
-        _note(file, notes)
-    return 0
+        if not _execute_all(pool, console, "arms", stale(pages.runs(), noted), noted):
+            return False
+        sources.write()
+        analyses = pages.analyses()  # their inputs are known only once the arms have been run
+        # which of them kept a figure or table that is missing or edited is not noted
+        todo = stale(analyses, noted) if noted.is_fresh("drawn", "", _drawn()) else analyses
+        if not _execute_all(pool, console, "analyses", todo, noted):
+            return False
+    listing.write()
+    write_contents()
+    noted.keep("drawn", "", _drawn())
+    return True
 
 
-def _execute_all(
-    pool: ProcessPoolExecutor, console: Console, todo: Sequence[Page], notes: dict[str, dict[str, str]], file: Path
-) -> bool:
+def write_contents() -> None:
+    """Write the list of notebooks into the book's contents, where it differs from the one there."""
+    text = contents.file().read_text(encoding="utf-8")
+    made = contents.with_notebooks(text, [*pages.runs(), *pages.analyses()])
+    if made != text:
+        whole.write(contents.file(), made, "the contents of the book")
+
+
+def _drawn() -> Iterable[Path]:
+    """Return all figures, tables and pieces of HTML that the analyses keep for the chapters."""
+    return (file for folder in DRAWN for file in (paths.book() / folder).glob("*.*"))
+
+
+def _execute_all(pool: ProcessPoolExecutor, console: Console, what: str, todo: Sequence[Page], noted: Notes) -> bool:
+    console.print(f"{what}: {len(todo)} to execute")
     failures = 0
-    # the stamp is taken before the run: an edit made meanwhile leaves the page out of date
-    started = {pool.submit(execute, page): (page, pages.stamp(page)) for page in todo}
+    # the key is taken before the run: an edit made meanwhile leaves the page out of date
+    started = {pool.submit(execute, page): (page, page.key) for page in todo}
     for done, future in enumerate(as_completed(started), start=1):
-        page, stamp = started[future]
+        page, key = started[future]
         problem, seconds = future.result()
         result = "FAILED" if problem else "ok"
         console.print(f"  [{done}/{len(todo)}] {page.name} {result}, {seconds:.1f} s", markup=False)
@@ -103,8 +94,7 @@ def _execute_all(
             failures += 1
             console.print(problem, markup=False, soft_wrap=True)
         else:
-            notes[page.name] = {"stamp": stamp, "left": pages.left(page)}
-            _note(file, notes)
+            noted.keep(page.name, key, page.left)
     return failures == 0
 
 
@@ -150,11 +140,3 @@ def _prepare_worker() -> None:
     log.parent.mkdir(parents=True, exist_ok=True)
     os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
     Finalize(None, _KERNEL.stop, exitpriority=1)  # workers do not run what atexit holds
-
-
-def _note(file: Path, notes: dict[str, dict[str, str]]) -> None:
-    whole.write(file, json.dumps(notes, indent=1, sort_keys=True), "the notes of the build")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,69 +1,39 @@
-"""Which notebook page of the book is made from what: template, parameters, inputs and outputs."""
+"""Which notebook page of the book is made from what: template, parameters, inputs and outputs.
+
+Run pages: one an arm of each lab, simulated now or from the records that were kept, wherever they were measured.
+Analysis pages: the templates of ``notebooks/lab`` asked of each lab (`speclab.book.shelf`), and those of each other
+folder of ``notebooks/`` once. What a template reads besides code, and which files it leaves besides the notebook,
+stands in its metadata: ``speclab.reads`` (patterns from the checkout's root, with ``{lab}``) and ``speclab.outputs``
+(below ``book/``).
+"""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from speclab import lab as labs
 from speclab import paths
-from speclab.config import read_yaml
+from speclab.book import shelf
+from speclab.book.shelf import template
+from speclab.cache import keys
+from speclab.cache.code import Source
+from speclab.config import Chosen, read_yaml, validated
+from speclab.record import store
 from speclab.results import lab_tables
 
-QUESTIONS = (
-    "method",
-    "speed_up",
-    "acceptance",
-    "milliseconds",
-    "ngram",
-    "revision",
-    "spare_compute",
-    "conclusions",
-)
-"""Templates that every lab is asked with, in the order of the chapters."""
 
-ANALYSES = (
-    *((template, "lab09") for template in (*QUESTIONS, "published", "coverage")),
-    *((template, "cpu-smollm2") for template in (*QUESTIONS, "text", "drafters", "provenance")),
-)
-"""The analysis pages, by template and lab. The engine is the lab's own."""
+class Group(Chosen):
+    """A folder of templates that are asked once, from its ``group.yml``."""
 
-CHAPTER10: dict[str, dict[str, Any]] = {
-    "mechanism": {"variant": "gamma-3-alpha-0.7"},
-    "devices": {"context": 512},
-    "closed_forms": {},
-    "workloads": {},
-    "explorer": {"workload": "chat"},
-    "caveats": {},
-}
-"""The pages of the part "Why", by template in ``notebooks/chapter10/``, and the parameters of each."""
-
-MODEL: dict[str, dict[str, Any]] = {
-    "calibration": {"report_name": "lab09"},
-    "parameters": {"name": "lab09", "arm": "eagle3-k3", "workload": "chat"},
-    "map": {"drafting_ms": 0.37, "context": 500, "concurrency": 64},
-}
-"""The pages of the calibrated model, by template in ``notebooks/model/``, and the parameters of each; they read what is
-published and measured."""
-
-WIDGETS = ("mechanism", "explorer", "map")
-"""Those of both that leave an interactive part: ``chapter10_<template>.html`` or ``model_<template>.html``."""
-
-# Code that has no say in what a notebook shows
-_NOT_IN_NOTEBOOKS = (
-    "book/build.py",
-    "book/kernel.py",
-    "book/listing.py",
-    "book/mathml.py",
-    "book/pages.py",
-    "book/sphinx_ext.py",
-    "cli/",
-    "doctor/",
-    "drafters/",
-)
+    short: str
+    """Stands before their titles in the contents."""
+    pages: dict[str, str]
+    """The templates in the order of the contents, each with its title there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +49,11 @@ class Page:
     parameters : dict
         What papermill injects.
     inputs, outputs : tuple of Path
-        Files that decide its content, the code apart, and the files it leaves.
+        Files that decide its content, code and template apart, and the files it leaves besides the notebook.
     command : str
         The same by hand, from the checkout's root.
+    title : str, optional
+        What the contents call it; its own heading where not given.
     """
 
     name: str
@@ -90,148 +62,132 @@ class Page:
     inputs: tuple[Path, ...]
     outputs: tuple[Path, ...]
     command: str
-    needs_runs: bool = field(default=False)
-    """Whether it reads the derived tables, and so waits for the run pages."""
+    title: str | None = None
 
     @property
     def notebook(self) -> Path:
         """The executed notebook."""
         return paths.book() / f"{self.name}.ipynb"
 
+    @property
+    def left(self) -> tuple[Path, ...]:
+        """Every file that the page leaves."""
+        return self.notebook, *self.outputs
+
+    @property
+    def key(self) -> str:
+        """A hash of everything that decides the page's content."""
+        files = keys.of_files([self.template, *self.inputs, paths.root() / "constraints.txt"])
+        return keys.joined(_code_of(self.template), keys.of_values(self.parameters), files)
+
 
 def runs() -> list[Page]:
-    """Return the run pages: one for each arm of each lab that the simulator runs."""
-    return [
-        _run(lab, arm)
-        for name in labs.names()
-        for lab in [labs.load(name)]
-        if lab.engine == "simulated"
-        for arm in lab.arms
-    ]
+    """Return the run pages: an arm of a simulated lab, or an arm of which records are here."""
+    return [_run(lab, arm) for lab in map(labs.load, shelf.every_lab()) for arm in lab.arms if _has_page(lab, arm)]
 
 
 def analyses() -> list[Page]:
-    """Return the analysis pages, in the order of the chapters they belong to."""
-    return [
-        *(_analysis(*row) for row in ANALYSES),
-        *(_chapter10(*row) for row in CHAPTER10.items()),
-        *(_model(*row) for row in MODEL.items()),
+    """Return the analysis pages: those of the labs, in the order of the chapters they belong to, then the groups'."""
+    of_labs = [
+        _analysis(lab, part, name)
+        for lab, part in shelf.every_lab().items()
+        if any(_has_page(labs.load(lab), arm) for arm in labs.load(lab).arms)
+        for name in part.templates
     ]
+    return [*of_labs, *(page for folder in groups() for page in _group(folder))]
 
 
-def stamp(page: Page) -> str:
-    """Return a hash of everything that decides a page's content."""
-    parameters = repr(sorted(page.parameters.items()))
-    files = [page.template, *page.inputs, *_code(), paths.root() / "constraints.txt"]
-    return _hash(files, parameters.encode())
+def groups() -> list[str]:
+    """Return the folders of templates that are asked once."""
+    return sorted(file.parent.name for file in (paths.root() / "notebooks").glob("*/group.yml"))
 
 
-def left(page: Page) -> str:
-    """Return a hash of what a page has left; an edit by hand or a checkout of another version changes it."""
-    return _hash([page.notebook, *page.outputs])
+def _has_page(lab: labs.Lab, arm: str) -> bool:
+    return lab.engine == "simulated" or any(_records(lab, arm))
 
 
-def drawn() -> str:
-    """Return a hash of all figures, tables and pieces of HTML that the analyses keep for the chapters."""
-    return _hash(file for folder in ("figures", "tables", "widgets") for file in (paths.book() / folder).glob("*.*"))
+def _records(lab: labs.Lab, arm: str) -> Iterator[Path]:
+    return paths.runs().glob(f"{lab.engine}-*/{lab.name}/{arm}/[!.]*/{store.RECORD_FILE}")
 
 
 def _run(lab: labs.Lab, arm: str) -> Page:
     file = paths.labs() / lab.name / f"{arm}.yml"
-    machine = f"{lab.engine}-{lab.simulated.device}" if lab.simulated else f"{lab.engine}-*"
-    name = f"runs/{lab.name}/{arm}"
+    name, short = f"runs/{lab.name}/{arm}", shelf.of(lab.name).short
+    given: dict[str, Any] = {}
+    if lab.engine == "simulated":
+        machines = {f"simulated-{lab.simulated.device}"} if lab.simulated else set()
+        records: list[Path] = []  # made again with the page
+    else:
+        given = {"engine": lab.engine, "kept": True}
+        records = sorted(_records(lab, arm))
+        machines = {record.parents[3].name for record in records}
+    tables = [
+        paths.derived() / lab.name / machine / f"{arm}.{kind}.csv" for machine in machines for kind in lab_tables.KINDS
+    ]
     return Page(
         name=name,
-        template=_template("run_arm"),
-        parameters=read_yaml(file),
-        inputs=(paths.labs() / lab.name / "lab.yml", file),
-        outputs=tuple(paths.derived() / lab.name / machine / f"{arm}.{kind}.csv" for kind in lab_tables.KINDS),
-        command=_papermill("run_arm", name) + f" -f {paths.shown(file)}",
+        template=template("run_arm"),
+        parameters={**read_yaml(file), **given},
+        inputs=(paths.labs() / lab.name / "lab.yml", file, *records),
+        outputs=tuple(sorted(tables)) if lab.engine == "simulated" else (),
+        command=_papermill("run_arm", name) + f" -f {paths.shown(file)}" + _given(given),
+        title=f"{short}: {arm}" if short else None,
     )
 
 
-def _analysis(template: str, lab: str) -> Page:
-    name = f"analysis/{lab}/{template}"
+def _analysis(lab: str, part: shelf.Shelf, name: str) -> Page:
     engine = labs.load(lab).engine
-    tables = (paths.derived() / lab).glob(f"{engine}-*/*.csv")
-    # a simulated record is made again with its tables; a measured one is evidence of its own, and so is a probe
-    evidence = () if engine == "simulated" else (f"{engine}-*/{lab}/**/*.json", "probe-*/*/*.json")
-    records = [file for pattern in evidence for file in paths.runs().glob(pattern)]
-    return Page(
-        name=name,
-        template=_template(template),
-        parameters={"lab": lab, "engine": engine},
-        inputs=(
-            *sorted((paths.labs() / lab).glob("*.yml")),
-            *sorted(tables),
-            *sorted(records),
-            *sorted(paths.published().glob("*.csv")),
-            *sorted(paths.coverage().glob("*.csv")),
-            *sorted(paths.drafters().glob("*/*.csv")),
-        ),
-        outputs=(),
-        command=_papermill(template, name) + f" -p lab {lab} -p engine {engine}",
-        needs_runs=True,
+    return _page(
+        f"lab/{name}",
+        f"analysis/{lab}/{name}",
+        {"lab": lab, "engine": engine},
+        f"{part.short}: {name.replace('_', ' ')}" if part.short else None,
     )
 
 
-def _chapter10(template: str, parameters: dict[str, Any]) -> Page:
-    name = f"analysis/chapter10/{template}"
+def _group(folder: str) -> list[Page]:
+    file = paths.root() / "notebooks" / folder / "group.yml"
+    group = validated(Group, read_yaml(file), file)
+    return [
+        _page(f"{folder}/{name}", f"analysis/{folder}/{name}", {}, f"{group.short}: {title}")
+        for name, title in group.pages.items()
+    ]
+
+
+def _page(of: str, name: str, parameters: dict[str, Any], title: str | None) -> Page:
+    metadata = _metadata(template(of))
+    patterns = [pattern.format(**parameters) for pattern in metadata.get("reads", [])]
     return Page(
         name=name,
-        template=_template(f"chapter10/{template}"),
+        template=template(of),
         parameters=parameters,
-        inputs=tuple(sorted((paths.derived() / "chapter10").glob("*.csv"))),
-        outputs=_widget(f"chapter10_{template}") if template in WIDGETS else (),
-        command=_papermill(f"chapter10/{template}", name) + _given(parameters),
+        inputs=tuple(file for pattern in patterns for file in sorted(paths.root().glob(pattern)) if file.is_file()),
+        outputs=tuple(paths.book() / output for output in metadata.get("outputs", [])),
+        command=_papermill(of, name) + _given(parameters),
+        title=title,
     )
 
 
-def _model(template: str, parameters: dict[str, Any]) -> Page:
-    name = f"analysis/model/{template}"
-    tables = (paths.derived() / "cpu-smollm2").glob("*/*.csv")
-    return Page(
-        name=name,
-        template=_template(f"model/{template}"),
-        parameters=parameters,
-        inputs=(
-            *sorted(paths.labs().glob("*/*.yml")),
-            *sorted(tables),
-            *sorted(paths.published().glob("*.csv")),
-        ),
-        outputs=_widget(f"model_{template}") if template in WIDGETS else (),
-        command=_papermill(f"model/{template}", name) + _given(parameters),
-        needs_runs=True,
-    )
-
-
-def _widget(name: str) -> tuple[Path, ...]:
-    return (paths.book() / "widgets" / f"{name}.html",)
-
-
-def _papermill(template: str, name: str) -> str:
-    return f"papermill --engine speclab notebooks/{template}.ipynb book/{name}.ipynb"
+def _papermill(of: str, name: str) -> str:
+    return f"papermill --engine speclab notebooks/{of}.ipynb book/{name}.ipynb"
 
 
 def _given(parameters: dict[str, Any]) -> str:
     return "".join(f" -p {key} {value}" for key, value in parameters.items())
 
 
-def _template(name: str) -> Path:
-    return paths.root() / "notebooks" / f"{name}.ipynb"
+def _metadata(file: Path) -> dict[str, Any]:
+    metadata: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))["metadata"].get("speclab", {})
+    return metadata
 
 
-def _code() -> Iterator[Path]:
-    source = Path(__file__).parents[1]
-    for file in sorted(source.rglob("*")):
-        inside = file.relative_to(source).as_posix()
-        if file.is_file() and "__pycache__" not in inside and not inside.startswith(_NOT_IN_NOTEBOOKS):
-            yield file
+def _code_of(file: Path) -> str:
+    """Return a hash of the code that a template's cells reach, and of what executes it."""
+    cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    return keys.joined(_source().of_text(text), _source().sha256("speclab.book.deterministic"))
 
 
-def _hash(files: Iterable[Path], extra: bytes = b"") -> str:
-    digest = hashlib.sha256(extra)
-    for file in sorted(files):
-        digest.update(f"\0{paths.shown(file)}\0".encode())
-        digest.update(file.read_bytes() if file.is_file() else b"\0missing")
-    return digest.hexdigest()
+@cache
+def _source() -> Source:
+    return Source()

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from speclab.cli import drafter, lab, machine, model, predict, probe, results
+from speclab.cli import book, drafter, lab, machine, model, predict, probe, results
 from speclab.cli.options import err
 from speclab.errors import UserError
 
@@ -20,6 +20,7 @@ cli.command("advise")(results.print_advice)
 cli.command("compare")(results.compare_runs)
 cli.command("doctor")(machine.diagnose)
 cli.command("weights")(machine.make_weights)
+cli.command("book")(book.book)
 cli.command("text-check")(machine.check_text)
 cli.command("predict")(predict.predict)
 cli.command("validate")(predict.validate)

@@ -47,8 +47,12 @@ REQUEST_COLUMNS = pa.schema(
 )
 
 
-MAY_DIFFER = {"arm", "speculation", "simulated_drafter", "workload", "concurrency", "repeat", "endpoint"}
+MAY_DIFFER = {"arm", "speculation", "simulated_drafter", "workload", "concurrency", "repeat", "endpoint",
+              "drafter_shape_sha256"}  # fmt: skip
 """What makes an arm an arm, what its place in the lab is, and where its own server stands."""
+
+LATER = ("endpoint", "drafter_shape_sha256")
+"""Fields that came after the first records: where they are empty, a request's hash is the one of before."""
 
 
 class Asked(Frozen):
@@ -71,6 +75,8 @@ class Asked(Frozen):
     environment: dict[str, str]
     simulated_target: SimulatedTarget | None = None
     simulated_drafter: SimulatedDrafter | None = None
+    drafter_shape_sha256: str | None = None
+    """Hash of the figures of the simulated drafter's shape, which its name stands for."""
     prompts_sha256: str
     code_version: str
     """Another one when the same request would now be measured or simulated differently."""
@@ -78,7 +84,8 @@ class Asked(Frozen):
     @property
     def sha256(self) -> str:
         """Hash of the whole request; a finished cell with the same hash is not run again."""
-        return _hash(self.model_dump(mode="json", exclude=None if self.endpoint else {"endpoint"}))
+        empty = {name for name in LATER if getattr(self, name) is None}
+        return _hash(self.model_dump(mode="json", exclude=empty))
 
     @property
     def conditions(self) -> str:

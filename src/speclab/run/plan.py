@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,12 +11,16 @@ from typing import Any, TypeVar, get_args
 
 from speclab import lab as labs
 from speclab import paths, prompts
+from speclab.cache import keys
+from speclab.cache.code import Source
 from speclab.config import ADVICE, validated
 from speclab.engines import Options
 from speclab.errors import UserError
 from speclab.lab import Arm, EngineName, Lab, SimulatedDrafter, SimulatedTarget, WorkloadName
 from speclab.record import store
 from speclab.record.schema import Asked
+from speclab.roofline.devices import DEVICES, Device
+from speclab.roofline.transformers import TRANSFORMERS, Transformer
 
 MEASURING_VERSION = "1"
 """Part of every measured cell's hash. Raise it when the same request would now be measured differently."""
@@ -25,14 +28,11 @@ MEASURING_VERSION = "1"
 TRIALS = Path(".build") / "trials"
 """Folder under the checkout's root for runs with other values than the lab's files hold."""
 
-SIMULATING = (
-    "roofline/*.py",
-    "load/closed_loop.py",
-    "engines/base.py",
-    "engines/simulated*.py",
-    "engines/virtual_time.py",
-)
-"""The code that decides a simulated cell; its content is part of the cell's hash. """
+SIMULATING = ("speclab.engines.simulated.opening", "speclab.load.closed_loop.run_cell")
+"""What decides a simulated cell: the code that these reach is part of the cell's hash."""
+
+BY_VALUE = ("speclab.roofline.devices.DEVICES", "speclab.roofline.transformers.TRANSFORMERS")
+"""Tables of which a simulated cell takes single entries: those are part of its hash, the tables are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +181,9 @@ def _grid(lab: Lab, arm: Arm, engine: EngineName, options: Options) -> list[Aske
             environment=lab.environment,
             simulated_target=_target_for(workload, lab.simulated) if engine == "simulated" else None,
             simulated_drafter=_drafter_for(workload, arm.simulated) if engine == "simulated" else None,
+            drafter_shape_sha256=_drafter_shape(arm) if engine == "simulated" else None,
             prompts_sha256=prompts.load(workload, lab.sampling.seed).sha256,
-            code_version=_code_version(engine),
+            code_version=_code_version(engine, lab),
         )
         for repeat in range(arm.repeats or lab.repeats)
         for workload in arm.workloads or lab.workloads
@@ -196,19 +197,28 @@ def _differ(grid: Sequence[Asked], written: Sequence[Asked]) -> bool:
     return any(known.get(asked.cell, asked.sha256) != asked.sha256 for asked in grid)
 
 
-def _code_version(engine: EngineName) -> str:
-    return _simulating_sha256() if engine == "simulated" else MEASURING_VERSION
+def _code_version(engine: EngineName, lab: Lab) -> str:
+    if engine != "simulated":
+        return MEASURING_VERSION
+    return keys.joined(_source().sha256(*SIMULATING, by_value=BY_VALUE), keys.of_values(*_simulated_on(lab)))
+
+
+def _simulated_on(lab: Lab) -> list[Device | Transformer | str | None]:
+    """Return the device and the target's shape of a simulated lab; a name that is unknown stands for itself."""
+    if lab.simulated is None:
+        return []
+    device, shape = lab.simulated.device, lab.simulated.shape
+    return [DEVICES.get(device, device), TRANSFORMERS.get(shape, shape)]
+
+
+def _drafter_shape(arm: Arm) -> str | None:
+    shape = arm.simulated.shape if arm.simulated else None
+    return None if shape is None else keys.of_values(TRANSFORMERS.get(shape, shape))
 
 
 @cache
-def _simulating_sha256() -> str:
-    package = Path(__file__).parents[1]
-    files = [file for pattern in SIMULATING for path in sorted(package.glob(pattern)) for file in _modules(path)]
-    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
-
-
-def _modules(path: Path) -> list[Path]:
-    return sorted(path.rglob("*.py")) if path.is_dir() else [path]
+def _source() -> Source:
+    return Source()
 
 
 def _is_in(

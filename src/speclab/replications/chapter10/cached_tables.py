@@ -1,14 +1,12 @@
 """Tables of chapter 10's model that take a minute: committed, and made again when what decides them has changed.
 
-``data/derived/chapter10/`` holds one CSV a table, and in ``made_from.json`` for each the hash of what it was made from
-(the model's source, the figures and assumptions it reads) and of what was written. A table whose hashes fit is read;
-any other is stale, and `refresh` makes it again.
+``data/derived/chapter10/`` holds one CSV a table, and in ``made_from.json`` for each the key of what it was made from
+(the code that it reaches, the files that it reads) and a hash of what was written. A table whose note fits is read; any
+other is stale, and `refresh` makes it again.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable
 from functools import cache, partial
 from pathlib import Path
@@ -16,6 +14,9 @@ from pathlib import Path
 import pandas as pd
 
 from speclab import paths
+from speclab.cache import keys
+from speclab.cache.code import Source
+from speclab.cache.notes import Notes
 from speclab.errors import UserError
 from speclab.record import whole
 from speclab.replications.chapter10.capacity import capacity_over_seeds, charges
@@ -37,8 +38,11 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
 """What is kept, and what makes it; the quickest first."""
 
 
-DECIDING = ("roofline/*.py", "replications/chapter10/*.py", "replications/chapter10/fleet/*.py")
-"""The modules of the package that decide a table."""
+PRESETS = "speclab.replications.chapter10.levers.LEVERS"
+"""What a table may be made with besides its function."""
+
+READS = (("published", "lab09.csv"), ("labs", "lab09/ngram-k8.yml"))
+"""Files that the speculation presets read: published acceptance lengths, and how long n-gram looks."""
 
 
 def folder() -> Path:
@@ -65,7 +69,7 @@ def read(name: str) -> pd.DataFrame:
 def stale() -> list[str]:
     """Return the names of the tables that are missing, edited, or made by another version of the model."""
     notes = _notes()
-    return [name for name in TABLES if not _file(name).is_file() or notes.get(name) != _note(name)]
+    return [name for name in TABLES if not notes.is_fresh(name, _key(name), [_file(name)])]
 
 
 def refresh(names: Iterable[str] | None = None, progress: Callable[[str], None] = lambda line: None) -> list[str]:
@@ -79,48 +83,32 @@ def refresh(names: Iterable[str] | None = None, progress: Callable[[str], None] 
         Told what is being made.
     """
     todo = stale() if names is None else [name for name in TABLES if name in set(names)]
+    notes = _notes()
     for name in todo:
         progress(name)
         whole.write(_file(name), TABLES[name]().to_csv(index=False, lineterminator="\n"), f"the table {name}")
-        text = json.dumps(_notes() | {name: _note(name)}, indent=1, sort_keys=True) + "\n"
-        whole.write(_notes_file(), text, "what the tables were made from")
+        notes.keep(name, _key(name), [_file(name)])
     return todo
 
 
-@cache
-def made_from() -> str:
-    """Return a hash of everything that decides the tables, the locked versions of libraries apart."""
-    source = Path(__file__).parents[2]
-    code = [file for pattern in DECIDING for file in source.glob(pattern)]
-    read_by_it = (paths.published() / "lab09.csv", paths.labs() / "lab09" / "ngram-k8.yml")
-    return _sha256(
-        [*((file.relative_to(source).as_posix(), file) for file in code), *((f.name, f) for f in read_by_it)]
+def _key(name: str) -> str:
+    """Return a hash of everything that decides a table, the locked versions of libraries apart."""
+    make = TABLES[name]
+    function = make.func if isinstance(make, partial) else make
+    code = _source().sha256(
+        f"{function.__module__}.{function.__qualname__}", *(PRESETS if make is not function else ())
     )
+    return keys.joined(code, keys.of_files(getattr(paths, folder)() / file for folder, file in READS))
 
 
-def _note(name: str) -> dict[str, str]:
-    return {"made_from": made_from(), "content": _sha256([(name, _file(name))])}
+@cache
+def _source() -> Source:
+    return Source()
 
 
-def _notes() -> dict[str, dict[str, str]]:
-    try:
-        notes: dict[str, dict[str, str]] = json.loads(_notes_file().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return notes
+def _notes() -> Notes:
+    return Notes(folder() / "made_from.json")
 
 
 def _file(name: str) -> Path:
     return folder() / f"{name}.csv"
-
-
-def _notes_file() -> Path:
-    return folder() / "made_from.json"
-
-
-def _sha256(files: Iterable[tuple[str, Path]]) -> str:
-    digest = hashlib.sha256()
-    for name, file in sorted(files):
-        digest.update(f"\0{name}\0".encode())
-        digest.update(file.read_bytes() if file.is_file() else b"\0missing")
-    return digest.hexdigest()

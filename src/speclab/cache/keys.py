@@ -1,0 +1,51 @@
+"""Keys: one hash for all that decides a thing, joined from code, files and values."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from speclab import paths
+
+
+def joined(*parts: str) -> str:
+    """Return one hash of several hashes or texts; their order counts."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def of_files(files: Iterable[Path]) -> str:
+    """Return a hash of files' names and contents; a file that is missing counts as such."""
+    digest = hashlib.sha256()
+    for file in sorted(set(files)):
+        digest.update(f"\0{paths.shown(file)}\0".encode())
+        digest.update(file.read_bytes() if file.is_file() else b"\0missing")
+    return digest.hexdigest()
+
+
+def of_values(*values: object) -> str:
+    """Return a hash of values: plain ones, and models, data classes, lists and mappings of such.
+
+    Raises
+    ------
+    TypeError
+        A value is none of these.
+    """
+    return hashlib.sha256(json.dumps(values, default=_plain, sort_keys=True).encode()).hexdigest()
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): item for key, item in value.items()}
+    if isinstance(value, Path):
+        return paths.shown(value)
+    raise TypeError(f"no value to hash: {value!r}")

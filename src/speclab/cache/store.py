@@ -1,0 +1,52 @@
+"""Objects that take long to compute, kept under their key in ``.build/cache`` of the checkout."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from speclab import paths
+
+ObjectT = TypeVar("ObjectT")
+
+MOST_KEPT = 8
+"""Versions of one thing that are kept; the oldest goes first."""
+
+
+def kept(name: str, key: str, make: Callable[[], ObjectT]) -> ObjectT:
+    """Return an object as it was kept under a key, or make and keep it.
+
+    A file that cannot be read or written costs the time to make the object, and nothing else.
+
+    Parameters
+    ----------
+    name : str
+        What it is; a file's name.
+    key : str
+        Hash of everything that decides it (`speclab.cache.keys`).
+    make : callable
+        Makes it.
+    """
+    folder = paths.root() / ".build" / "cache"
+    file = folder / f"{name}-{key[:32]}.pickle"
+    with suppress(OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError):
+        loaded: ObjectT = pickle.loads(file.read_bytes())
+        return loaded
+    made = make()
+    new = file.with_name(f".{file.name}.{os.getpid()}.new")
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        new.write_bytes(pickle.dumps(made, protocol=pickle.HIGHEST_PROTOCOL))
+        new.replace(file)
+        _prune(folder, name)
+    return made
+
+
+def _prune(folder: Path, name: str) -> None:
+    versions = sorted(folder.glob(f"{name}-*.pickle"), key=lambda file: file.stat().st_mtime, reverse=True)
+    for old in versions[MOST_KEPT:]:
+        old.unlink(missing_ok=True)
