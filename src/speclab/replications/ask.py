@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import pandas as pd
 
 from speclab import lab as labs
+from speclab.errors import UserError
 from speclab.predict import answer as answers
 from speclab.predict import survey as surveys
 from speclab.predict.answer import Answered
@@ -44,6 +46,33 @@ def answer(query: NamedQuery, with_errors: bool = True) -> Answered:
     """
     calibration = calibrations.named(query.calibration)
     return answers.answer(query, calibration, stated_errors(query.method, calibration) if with_errors else ())
+
+
+def predict_speed_up(acceptance: Sequence[float], **asked: Any) -> Answered:
+    """Return where speculation stops paying, by the calibrated model.
+
+    Parameters
+    ----------
+    acceptance : sequence of float
+        Marginal acceptance by draft position: share of drafts whose tokens up to here were all accepted.
+    **asked
+        Further fields of `NamedQuery`: device, model, k (as many as there are positions), method, drafter,
+        drafting_ms, context, concurrency, calibration.
+
+    Returns
+    -------
+    Answered
+        The speed-up at each number of requests in flight, the crossover with its interval, the model's stated errors.
+
+    Raises
+    ------
+    UserError
+        A name is unknown, or a value cannot be.
+    """
+    known = {each.name for each in fields(NamedQuery)} - {"acceptance"}
+    if unknown := sorted(asked.keys() - known):
+        raise UserError(f"found {unknown[0]!r}", f"the fields of a question: {', '.join(sorted(known))}")
+    return answer(NamedQuery(**{"k": len(acceptance), **asked, "acceptance": tuple(acceptance)}))
 
 
 def survey(
