@@ -23,5 +23,5 @@ def test_run_read_and_predict(tmp_path: Path) -> None:
     assert 128 < crossover < 256
     answered = predict_speed_up((0.63, 0.38, 0.25), drafting_ms=0.37)
     assert answered.prediction.speed_up[0] > 1
-    with pytest.raises(UserError, match="found 'devise'; the fields of a question: calibration, "):
+    with pytest.raises(UserError, match=r"found 'devise'; the fields of a question: answer, calibration, "):
         predict_speed_up((0.5,), devise="h100")

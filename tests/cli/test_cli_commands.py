@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -169,7 +168,7 @@ def test_a_sweep_that_stops_keeps_the_tables_of_the_arms_that_are_whole(tmp_path
     with lock.held(tmp_path / "runs" / "simulated-h100-sxm" / "lab09" / "eagle3-k3"):
         done = speclab("run", "lab09", "--arms", "baseline,eagle3-k3", *part)
     assert done.returncode == 2
-    assert f"another run is at work on this arm (pid {os.getpid()})" in done.stderr.replace("\n", " ")
+    assert "another run is at work on this arm" in done.stderr.replace("\n", " ")
     assert (tmp_path / "derived" / "lab09" / "simulated-h100-sxm" / "baseline.cells.csv").exists()
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,19 +19,18 @@ with lock.held(Path(sys.argv[1])):
 """
 
 
-def test_a_second_run_is_told_which_process_is_at_work_and_a_killed_one_lets_go(tmp_path: Path) -> None:
+def test_a_second_run_is_kept_out_and_a_killed_one_lets_go(tmp_path: Path) -> None:
     folder = tmp_path / "lab" / "arm"
     command = [sys.executable, "-c", HOLDER, str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        expected = rf"another run is at work on this arm \(pid {holder.pid}\)"
-        with pytest.raises(UserError, match=expected), lock.held(folder):
+        with pytest.raises(UserError, match="another run is at work on this arm"), lock.held(folder):
             pytest.fail("two runs hold one arm")
         holder.kill()
         holder.wait()
     with lock.held(folder):
-        assert (folder / lock.LOCK_FILE).read_text() == f"{os.getpid()}\n"
+        assert (folder / lock.LOCK_FILE).exists()
 
 
 def test_two_arms_are_held_at_once_and_one_is_let_go_after_an_error(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def test_a_trial_leaves_the_checkouts_records_and_tables_as_they_are(mini: Path)
 def test_two_runs_on_one_arm_do_not_meet(mini: Path) -> None:
     plan = plan_arm("mini", "baseline")
     folder = plan.folder(plan.cells[0]).parent
-    with lock.held(folder), pytest.raises(UserError, match=r"another run is at work on this arm \(pid \d+\)"):
+    with lock.held(folder), pytest.raises(UserError, match="another run is at work on this arm"):
         run.run(plan)
     assert [path.name for path in folder.iterdir()] == [lock.LOCK_FILE]
     assert run.run(plan) == 4
