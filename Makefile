@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CPU_VENV := .venv-cpu
+GPU_VENV := .venv-gpu
 QUICK := .build/lab-cpu-quick
 PIP := -m pip install --quiet --disable-pip-version-check
 
@@ -11,11 +12,13 @@ LOCK := $(shell cat pyproject.toml constraints.txt 2>/dev/null | cksum | cut -d'
 INSTALLED := $(VENV)/.installed-$(LOCK)
 CPU_LOCK := $(shell cat pyproject.toml constraints-cpu.txt 2>/dev/null | cksum | cut -d' ' -f1)
 CPU_INSTALLED := $(CPU_VENV)/.installed-$(CPU_LOCK)
+GPU_LOCK := $(shell cat pyproject.toml constraints-gpu.txt 2>/dev/null | cksum | cut -d' ' -f1)
+GPU_INSTALLED := $(GPU_VENV)/.installed-$(GPU_LOCK)
 UNWANTED := torchvision torchaudio torchcodec triton
 CPU_CONSTRAINTS := $(if $(wildcard constraints-cpu.txt),-c constraints-cpu.txt)
 
 .DEFAULT_GOAL := help
-.PHONY: help book html notebooks test test-live drafters lab-cpu lab-cpu-quick lint lock lock-cpu install clean
+.PHONY: help book html notebooks test test-live drafters lab-cpu lab-cpu-quick lint lock lock-cpu lock-gpu install install-cpu install-gpu clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/' | expand -t 24
@@ -72,13 +75,24 @@ lock-cpu:  ## the same for constraints-cpu.txt
 	{ head -1 constraints-cpu.txt; .build/lock/bin/python -m pip freeze --exclude-editable | sed 's/+cpu$$//'; } > .build/constraints.new
 	mv .build/constraints.new constraints-cpu.txt && rm -rf .build/lock
 
-install: $(INSTALLED)  ## only install into .venv
+lock-gpu:  ## the same for constraints-gpu.txt: resolved for this Python on Linux x86-64, nothing of it installed
+	rm -rf .build/lock && $(PYTHON) -m venv .build/lock
+	.build/lock/bin/python $(PIP) --upgrade pip packaging
+	.build/lock/bin/python $(PIP) --dry-run --ignore-installed --only-binary :all: --report .build/lock/report.json '.[gpu]'
+	.build/lock/bin/python tests/lock/gpu_lock.py .build/lock/report.json
+	rm -rf .build/lock
+
+install: $(INSTALLED)  ## only install into .venv: the book, its tests and Jupyter Lab
+
+install-cpu: $(CPU_INSTALLED)  ## only install vLLM's CPU build into .venv-cpu (4 GB)
+
+install-gpu: $(GPU_INSTALLED)  ## only install vLLM into .venv-gpu, on a machine with an NVIDIA GPU
 
 clean:  ## remove everything that is made, environments and simulated records included
-	rm -rf $(VENV) $(CPU_VENV) .build book/_build build data/runs/simulated-*
+	rm -rf $(VENV) $(CPU_VENV) $(GPU_VENV) .build book/_build build data/runs/simulated-*
 
 $(INSTALLED): | $(VENV)/bin/python
-	$(BIN)/python $(PIP) -e '.[book,test]' -c constraints.txt
+	$(BIN)/python $(PIP) -e '.[book,jupyter,test]' -c constraints.txt
 	@rm -f $(VENV)/.installed-* && touch $@
 
 $(CPU_INSTALLED): | $(CPU_VENV)/bin/python
@@ -87,7 +101,11 @@ $(CPU_INSTALLED): | $(CPU_VENV)/bin/python
 	-$(CPU_VENV)/bin/python -m pip uninstall --yes --quiet $(UNWANTED)
 	@rm -f $(CPU_VENV)/.installed-* && touch $@
 
-$(VENV)/bin/python $(CPU_VENV)/bin/python:
+$(GPU_INSTALLED): | $(GPU_VENV)/bin/python
+	$(GPU_VENV)/bin/python $(PIP) -e '.[gpu]' -c constraints-gpu.txt
+	@rm -f $(GPU_VENV)/.installed-* && touch $@
+
+$(VENV)/bin/python $(CPU_VENV)/bin/python $(GPU_VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(dir $(@D))
 	@# the pip that comes with Python 3.11 resolves a third slower; where no newer one is found it will do

@@ -42,8 +42,9 @@ def test_conda_installs_the_same_extras() -> None:
     (editable,) = [line for line in pip if line.startswith("-e")]
     asked = set(re.search(r"\[(.*)\]", editable)[1].split(","))  # type: ignore[index]
     assert asked <= set(PROJECT["optional-dependencies"])
-    assert {"book", "test"} <= asked
     assert "-c constraints.txt" in pip
+    (made,) = re.findall(r"-e '\.\[(.*)\]' -c constraints\.txt", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert asked == set(made.split(",")) == {"book", "jupyter", "test"}
 
 
 def test_every_dependency_of_the_book_is_locked_to_one_version() -> None:
@@ -53,7 +54,8 @@ def test_every_dependency_of_the_book_is_locked_to_one_version() -> None:
         assert re.fullmatch(r"==[^,*]+", str(requirement.specifier)), line
         locked[normal(requirement.name)] = str(requirement.specifier)[2:]
     wanted = [Requirement(text) for text in PROJECT["dependencies"]]
-    wanted += [Requirement(text) for extra in ("book", "test") for text in PROJECT["optional-dependencies"][extra]]
+    extras = PROJECT["optional-dependencies"]
+    wanted += [Requirement(text) for extra in ("book", "jupyter", "test") for text in extras[extra]]
     for requirement in wanted:
         assert requirement.specifier.contains(locked[normal(requirement.name)]), requirement
 

@@ -84,7 +84,7 @@ def test_prefix_caching_is_on_unless_it_is_turned_off(case) -> None:
 @pytest.mark.parametrize(
     ("method", "value", "expected"),
     [
-        ("ngram", True, "will fail"),
+        ("ngram", True, "not known here"),
         ("eagle3", True, "fine"),
         ("ngram", False, "fine"),
         ("ngram", None, "will mislead"),
@@ -95,6 +95,24 @@ def test_async_scheduling(case, method, value, expected) -> None:
     given = case(method, server={"async-scheduling": value}) if value is not None else None
     made = given or case(method, without=("async-scheduling",))
     assert level(flags.scheduling(made)) == expected
+
+
+@pytest.mark.parametrize(
+    ("version", "runner", "value", "expected"),
+    [
+        ("0.32.0", "1", True, "will fail"),
+        ("0.33.0", "0", True, "will fail"),
+        ("0.33.0", None, True, "not known here"),
+        ("0.33.0", "1", True, "fine"),
+        ("0.33.0", "1", None, "fine"),
+        ("0.33.0", "0", None, "will mislead"),
+        ("0.33.0", "1", False, "fine"),
+    ],
+)
+def test_async_scheduling_of_n_gram_hangs_on_the_runner(case, version, runner, value, expected) -> None:
+    environment = {} if runner is None else {"VLLM_USE_V2_MODEL_RUNNER": runner}
+    given = {"without": ("async-scheduling",)} if value is None else {"server": {"async-scheduling": value}}
+    assert level(flags.scheduling(case("ngram", vllm=version, environment=environment, **given))) == expected
 
 
 def test_async_scheduling_is_off_on_a_cpu(case) -> None:

@@ -58,10 +58,8 @@ def test_a_missing_package_is_named_with_the_extra(
     monkeypatch.setattr(checks, "PACKAGES", ("no_such_package",))
     assert find_spec("no_such_package") is None
     said = refused(a_recipe(model), tmp_path)
-    assert (
-        said
-        == "the package no_such_package is not installed; make .venv-cpu and run there, or pip install -e '.[drafters]'"
-    )
+    assert said.startswith("the package no_such_package is not installed; make install-cpu and run .venv-cpu/bin/")
+    assert said.endswith("or pip install -e '.[drafters]'")
 
 
 @pytest.mark.parametrize(

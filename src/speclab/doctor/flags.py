@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from speclab.doctor.base import Case, Diagnosis, say
+from speclab.doctor.versions import RUNNER, numbers
 
 DEFAULT_LARGEST_GRAPH = 512
 """Tokens that vLLM's own list of CUDA graphs ends at, at most, unless a flag says otherwise (1024 on data-centre
@@ -16,6 +17,10 @@ ONE_ARM_ONLY = "vllm#29184"
 """Asynchronous scheduling, with a look-up made for it, brings n-gram 21 to 39% more throughput there."""
 OURS = ("model", "host", "port", "served-model-name", "api-key")
 """Flags that this program gives itself, or that would hide the server from it."""
+ASYNC_ON_V2_SINCE = (0, 33)
+"""The first version whose runner V2 schedules n-gram asynchronously too; V1 still does not."""
+ASYNC_ON_V2 = "vllm/config/vllm.py (vLLM 0.33)"
+"""Where the arms that are not scheduled asynchronously are those of runner V1 alone."""
 SIZES = "cudagraph-capture-sizes"
 LARGEST = "max-cudagraph-capture-size"
 
@@ -112,6 +117,12 @@ def scheduling(case: Case) -> list[Diagnosis]:
     cites = ("vllm#31998", "vllm#24799", "vllm#48341")
     if case.on_cpu:
         return say("fine", rule, "off in every arm on a CPU", "", *cites)
+    forced, on_v2 = case.variable(RUNNER), numbers(case.machine.vllm or "") >= ASYNC_ON_V2_SINCE
+    if value is not False and on_v2 and forced == "1":
+        return say("fine", rule, "on in every arm, which runner V2 takes", "", ASYNC_ON_V2)
+    if value is True and case.method == "ngram" and on_v2 and forced is None:
+        return say("not known here", rule, "on, which vLLM takes with n-gram on runner V2 only",
+                   f'async-scheduling: false in lab.yml, or {RUNNER}: "1"', ASYNC_ON_V2)  # fmt: skip
     if value is True and case.method == "ngram":
         return say(
             "will fail", rule, "on, which vLLM refuses with n-gram", "async-scheduling: false in lab.yml", *cites

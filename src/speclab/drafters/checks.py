@@ -43,8 +43,10 @@ def check(recipe: Recipe, folder: Path, workers: int) -> None:
     """
     for package in PACKAGES:
         if find_spec(package) is None:
-            raise UserError(f"the package {package} is not installed",
-                            "make .venv-cpu and run there, or pip install -e '.[drafters]'")  # fmt: skip
+            raise UserError(
+                f"the package {package} is not installed",
+                "make install-cpu and run .venv-cpu/bin/speclab, or pip install -e '.[drafters]'",
+            )
     model = paths.root() / recipe.target
     config = _config(model)
     _check_architecture(config, model)

@@ -245,7 +245,8 @@ def _check_installed(python: str) -> None:
     if python == sys.executable and importlib.util.find_spec("vllm") is None:
         raise UserError(
             "vLLM is not installed in this environment",
-            "make .venv-cpu (or .venv-gpu) and run there, or choose the engine 'simulated'",
+            "make install-cpu (or install-gpu) and run .venv-cpu/bin/speclab (or .venv-gpu/bin/speclab), "
+            "or choose the engine 'simulated'",
             key="engine",
         )
 

