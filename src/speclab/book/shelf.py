@@ -33,6 +33,8 @@ class Shelf(Chosen):
     """Templates in ``notebooks/lab`` that this lab is asked besides."""
     short: str | None = None
     """Stands before the titles of the lab's notebooks in the contents."""
+    written_for: str | None = None
+    """The source that the chapters were written for, as in its badge: of it every figure that they quote must be there."""
     place: int = 99
     """Where the lab's notebooks stand among those of other labs in the contents; then by name."""
 

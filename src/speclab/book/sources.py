@@ -24,8 +24,8 @@ def of_labs() -> dict[str, dict[str, Any]]:
     Returns
     -------
     dict
-        Lab to ``source`` (the badge's text), ``kind`` (simulated or measured), ``engine``, ``problems`` (sentences) and
-        ``pages`` (folders below ``book/``).
+        Lab to ``source`` (the badge's text), ``kind`` (simulated or measured), ``engine``, ``problems`` (sentences),
+        ``pages`` (folders below ``book/``) and ``strict`` (whether its chapters were written for these results).
     """
     made = {}
     for name, part in shelf.every_lab().items():
@@ -41,6 +41,7 @@ def of_labs() -> dict[str, dict[str, Any]]:
             "engine": lab.engine,
             "problems": results.problems(name),
             "pages": folders,
+            "strict": source == part.written_for,
         }
     return made
 

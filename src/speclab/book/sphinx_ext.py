@@ -16,7 +16,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 
-from speclab.book import badge, mathml
+from speclab.book import badge, mathml, sphinx_follow
 from speclab.errors import UserError
 
 _LOG = logging.getLogger(__name__)
@@ -81,6 +81,7 @@ def remember_sources(app: Sphinx, doctree: nodes.document) -> None:
     """Note, as a page is read, which other pages it takes numbers, captions or titles from."""
     env = app.env
     taken = {reference.refdoc for reference in doctree.findall(PendingGlueReference)}
+    taken |= sphinx_follow.decided_by(env)
     targets = {node["reftarget"] for node in doctree.findall(pending_xref) if "reftarget" in node}
     _glued(env)[env.docname] = taken
     _targets(env)[env.docname] = targets
@@ -104,6 +105,7 @@ def pages_to_read_again(
         for page in env.found_docs - moved
         if _glued(env).get(page, set()) & moved or _targets(env).get(page, set()) & (labels | moved)
     }
+    again |= sphinx_follow.pages_of_moved_sources(env) - moved
     if _style_moved(app):
         again.add(app.config.root_doc)  # Sphinx copies style sheets only when it has a page to write
     return sorted(again)
@@ -165,6 +167,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-read", remember_sources)
     app.connect("env-purge-doc", _forget)
     app.connect("env-get-outdated", pages_to_read_again)
+    sphinx_follow.setup(app)
     app.connect("html-page-context", drop_thebe, priority=900)  # after the extensions that add scripts to a page
     app.add_role("badge", BadgeRole())
     app.add_post_transform(ColourBadges)
@@ -175,4 +178,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
         block_renderers=(mathml.visit_math_block, None),
     )
     # environment: pickled attributes of ours; raise the number when their shape changes
-    return {"version": "1", "env_version": 1, "parallel_read_safe": False, "parallel_write_safe": True}
+    return {"version": "1", "env_version": 2, "parallel_read_safe": False, "parallel_write_safe": True}
