@@ -7,7 +7,7 @@ in the page                                   what it does
 ``:::{otherwise}`` … ``:::``                  right behind it: keeps its lines where it does not hold
 ``{when}`CONDITION: text```                   the same inside a line, with as many backticks as the text needs
 ``{otherwise}`text```                         right behind it
-``{source}`LAB```, ``{source}`LAB device```   the lab's source, or its device, as text
+``{source}`LAB device```                       the lab's device as text; also its ``engine``, or ``LAB``: its source
 ============================================  =======================================================================
 
 Where a value that decides a condition is missing, neither branch is kept. A figure that a page quotes and no notebook
@@ -221,8 +221,8 @@ class _Page:
 
     def _source(self, content: str) -> str:
         lab, _, part = content.partition(" ")
-        if lab not in self.labs or part not in ("", "device"):
-            self.result.problems.append(f"{{source}} {content!r}: write LAB or LAB device, of a lab in the book")
+        if lab not in self.labs or part not in ("", "device", "engine"):
+            self.result.problems.append(f"{{source}} {content!r}: write LAB, LAB device or LAB engine")
             return ""
         source = self.labs[lab]
-        return (source.device or "an unknown machine") if part else source.source
+        return {"": source.source, "device": source.device or "an unknown machine", "engine": source.engine}[part]

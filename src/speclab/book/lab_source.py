@@ -1,4 +1,4 @@
-"""What ``book/sources.json`` says of each lab, for the Sphinx extension; the build writes it (`speclab.book.sources`)."""
+"""What ``book/sources.json`` says of each lab, for the Sphinx extension; `speclab.book.sources` writes it."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Shelf(Chosen):
     short: str | None = None
     """Stands before the titles of the lab's notebooks in the contents."""
     written_for: str | None = None
-    """The source that the chapters were written for, as in its badge: of it every figure that they quote must be there."""
+    """The badge of the results that the chapters were written for: of those no figure that they quote may lack."""
     place: int = 99
     """Where the lab's notebooks stand among those of other labs in the contents; then by name."""
 
