@@ -5,13 +5,15 @@ in the page                                   what it does
 ============================================  =======================================================================
 ``:::{when} CONDITION`` … ``:::``             keeps its lines where the condition holds (`speclab.book.conditions`)
 ``:::{otherwise}`` … ``:::``                  right behind it: keeps its lines where it does not hold
+``:::{undecided}`` … ``:::``                  right behind either: keeps its lines where a value is missing
 ``{when}`CONDITION: text```                   the same inside a line, with as many backticks as the text needs
-``{otherwise}`text```                         right behind it
+``{otherwise}`text```, ``{undecided}`text```  right behind it
 ``{source}`LAB device```                       the lab's device as text; also its ``engine``, or ``LAB``: its source
 ============================================  =======================================================================
 
-Where a value that decides a condition is missing, neither branch is kept. A figure that a page quotes and no notebook
-has pasted becomes a dash in the pages of a lab that is not strict; in all others it is left for MyST-NB to refuse.
+A value that decides a condition may be missing, or be a text where a number is compared: then neither of the first two
+branches is kept. A figure that a page quotes and no notebook has pasted becomes a dash in the pages of a lab that is
+not strict; in all others it is left for MyST-NB to refuse.
 """
 
 from __future__ import annotations
@@ -29,10 +31,11 @@ from speclab.book.lab_source import LabSource
 MISSING = "{missing}`–`"
 MISSING_FIGURE = "/_static/missing.svg"
 
-_OPENS = re.compile(r"\s*(?P<fence>:{3,})\{(?P<name>when|otherwise)\}\s*(?P<condition>.*?)\s*")
+_OPENS = re.compile(r"\s*(?P<fence>:{3,})\{(?P<name>when|otherwise|undecided)\}\s*(?P<condition>.*?)\s*")
 _INLINE = re.compile(
-    r"\{(?P<name>when|otherwise|source)\}(?P<ticks>`+)(?!`)(?P<content>.+?)(?<!`)(?P=ticks)(?!`)", re.S
+    r"\{(?P<name>when|otherwise|undecided|source)\}(?P<ticks>`+)(?!`)(?P<content>.+?)(?<!`)(?P=ticks)(?!`)", re.S
 )
+_KEEPS = {"when": True, "otherwise": False, "undecided": None}
 _SPLIT = re.compile(r"(?P<condition>.*?):\s(?P<text>.*)", re.S)
 _QUOTED = re.compile(
     r"\{(?P<role>glue:text|badge)\}`(?P<notebook>[^`:]+\.ipynb)::(?P<key>[^`:]+)(?::(?P<format>[^`]*))?`"
@@ -112,14 +115,12 @@ class _Page:
                 continue
             end = self._end(lines, at, opened["fence"])
             if opened["name"] == "when":
-                before, keeps = self._holds(opened["condition"]), True
-            else:
-                keeps = False
-                if not behind:
-                    self.result.problems.append("{otherwise} stands right behind a {when}, and nowhere else")
-            if before is keeps:
+                before = self._holds(opened["condition"])
+            elif not behind:
+                self.result.problems.append(_alone(opened["name"]))
+            if before is _KEEPS[opened["name"]]:
                 yield from self._blocks(lines[at + 1 : end])
-            at, behind = end + 1, opened["name"] == "when"
+            at, behind = end + 1, True
 
     def _end(self, lines: list[str], at: int, fence: str) -> int:
         for end in range(at + 1, len(lines)):
@@ -144,12 +145,11 @@ class _Page:
                 if not parts:
                     self.result.problems.append(f"{{when}} {content!r}: write CONDITION: text")
                     continue
-                before, keeps, content, behind = self._holds(parts["condition"]), True, parts["text"], match.end()
-            else:
-                keeps = False
-                if match.start() != behind:
-                    self.result.problems.append("{otherwise} stands right behind a {when}, and nowhere else")
-            if before is keeps:
+                before, content = self._holds(parts["condition"]), parts["text"]
+            elif match.start() != behind:
+                self.result.problems.append(_alone(match["name"]))
+            behind = match.end()
+            if before is _KEEPS[match["name"]]:
                 pieces.append(self._inline(content))
         return "".join([*pieces, text[at:]])
 
@@ -226,3 +226,7 @@ class _Page:
             return ""
         source = self.labs[lab]
         return {"": source.source, "device": source.device or "an unknown machine", "engine": source.engine}[part]
+
+
+def _alone(branch: str) -> str:
+    return f"{{{branch}}} stands right behind the {{when}} that it belongs to, and nowhere else"
