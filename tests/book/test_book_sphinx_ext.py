@@ -125,3 +125,82 @@ def test_an_edited_style_sheet_reaches_the_pages(tmp_path: Path) -> None:
         done = build(book)
         assert done.returncode == 0, done.stdout + done.stderr
         assert (book / "_build" / "html" / "_static" / "lab.css").read_text(encoding="utf-8") == rule
+
+
+@pytest.fixture(scope="module")
+def following(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("following") / "book"
+    shutil.copytree(FIXTURES / "book", folder)
+    execute(folder, 2.25)
+    done = build(folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def change_sources(book: Path, **changes: object) -> None:
+    file = book / "sources.json"
+    labs = json.loads(file.read_text(encoding="utf-8"))
+    labs["lab09"].update(changes)
+    file.write_text(json.dumps(labs), encoding="utf-8")
+
+
+def shown(book: Path, page: str) -> str:
+    text = (book / "_build" / "html" / f"{page}.html").read_text(encoding="utf-8")
+    article = text.split("<article")[1].split("</article>")[0]
+    return " ".join(unescape(re.sub("<[^>]+>", "", article)).split())
+
+
+# The tests below go on from each other's book: building is most of their time.
+
+
+def test_a_page_shows_what_holds_and_no_more(following: Path) -> None:
+    text = shown(following, "following")
+    assert "Made by a model." in text
+    assert "It gains, at 2.25." in text
+    assert "Taken on" not in text
+    assert "Warning" not in text
+
+
+def test_pages_are_read_again_when_only_the_source_of_a_lab_changes(following: Path) -> None:
+    change_sources(
+        following,
+        source="measured (vLLM 9.9, big-gpu)", kind="measured", engine="vllm", strict=False,
+        problems=["Arm eagle3-k3 was not run."],
+    )  # fmt: skip
+    done = build(following)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Taken on big-gpu, Where it was taken." in shown(following, "following")
+    assert "Made by a model." not in shown(following, "following")
+
+
+def test_every_page_of_a_lab_says_what_is_wrong_with_its_results(following: Path) -> None:
+    for page in ("following", "numbers"):
+        assert "Warning Arm eagle3-k3 was not run." in shown(following, page)
+    assert "Warning" not in shown(following, "chapter")
+
+
+def test_a_claim_follows_the_value_that_decides_it(following: Path) -> None:
+    file = following / "numbers.ipynb"
+    file.write_text(file.read_text(encoding="utf-8").replace('"2.25"', '"0.91"'), encoding="utf-8")
+    done = build(following)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "It does not gain, at 0.91." in shown(following, "following")
+
+
+def test_results_that_lack_a_figure_are_shown_with_a_dash_and_a_note(following: Path) -> None:
+    file = following / "numbers.ipynb"
+    file.write_text(file.read_text(encoding="utf-8").replace('"name": "value"', '"name": "other"'), encoding="utf-8")
+    done = build(following)
+    assert done.returncode == 0, done.stdout + done.stderr
+    text = shown(following, "following")
+    assert "Nobody knows, at –." in text
+    assert "1 figure that this page quotes is not in these results" in text
+    html = (following / "_build" / "html" / "following.html").read_text(encoding="utf-8")
+    assert html.count('<span class="missing-figure">–</span>') == 1
+
+
+def test_the_results_that_a_book_was_written_for_must_not_lack_one(following: Path) -> None:
+    change_sources(following, strict=True)
+    done = build(following)
+    assert done.returncode != 0
+    assert "asks for numbers.ipynb::value, which no notebook has pasted" in done.stdout + done.stderr
