@@ -30,10 +30,7 @@ STATES = {
 PARTS = ("lab", "cpu", "model")
 CHAPTERS = [BOOK / "index.md", *sorted(file for part in PARTS for file in (BOOK / part).glob("*.md"))]
 PAGES = [file for file in sorted(BOOK.rglob("*.md")) if "_build" not in file.parts]
-OF_A_LAB = [
-    *(file for file in PAGES if lab_source.owner(LABS, file.relative_to(BOOK).as_posix())),
-    BOOK / "appendix" / "published.md",
-]
+OF_A_LAB = [file for file in PAGES if lab_source.owner(LABS, file.relative_to(BOOK).as_posix())]
 MODEL = [
     BOOK / "model" / f"{name}.md" for name in read_yaml(paths.root() / "notebooks" / "chapter10" / "group.yml")["pages"]
 ]

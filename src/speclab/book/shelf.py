@@ -33,6 +33,8 @@ class Shelf(Chosen):
     """Templates in ``notebooks/lab`` that this lab is asked besides."""
     short: str | None = None
     """Stands before the titles of the lab's notebooks in the contents."""
+    pages: tuple[str, ...] = ()
+    """Pages elsewhere in the book that are about this lab alone."""
     written_for: str | None = None
     """The badge of the results that the chapters were written for: of those no figure that they quote may lack."""
     place: int = 99

@@ -34,7 +34,7 @@ def of_labs() -> dict[str, dict[str, Any]]:
             source = results.of(name).source
         except UserError:
             continue  # nothing of it has been run
-        folders = [f"runs/{name}/", f"analysis/{name}/", *([f"{part.chapters}/"] if part.chapters else [])]
+        folders = [f"runs/{name}/", f"analysis/{name}/", *([f"{part.chapters}/"] if part.chapters else []), *part.pages]
         made[name] = {
             "source": source,
             "kind": badge.kind(source),
