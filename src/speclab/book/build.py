@@ -55,7 +55,8 @@ def run(console: Console, *, everything: bool = False) -> bool:
     with ProcessPoolExecutor(WORKERS, spawn, initializer=_prepare_worker) as pool:  # starts workers when it gets work
         if not _execute_all(pool, console, "arms", stale(pages.runs(), noted), noted):
             return False
-        sources.write()
+        for lab in sources.update():
+            console.print(f"{lab}: its numbers are now {sources.of_labs()[lab]['source']}", markup=False)
         analyses = pages.analyses()  # their inputs are known only once the arms have been run
         # which of them kept a figure or table that is missing or edited is not noted
         todo = stale(analyses, noted) if noted.is_fresh("drawn", "", _drawn()) else analyses
