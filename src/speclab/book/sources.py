@@ -25,7 +25,8 @@ def of_labs() -> dict[str, dict[str, Any]]:
     -------
     dict
         Lab to ``source`` (the badge's text, or that it was not run), ``kind`` (simulated or measured), ``engine``,
-        ``problems`` (sentences), ``pages`` (folders below ``book/``) and ``strict`` (whether its chapters were written for these results).
+        ``problems`` (sentences), ``pages`` (folders below ``book/``) and ``strict`` (whether its chapters were written
+        for these results).
     """
     made = {}
     for name, part in shelf.every_lab().items():
