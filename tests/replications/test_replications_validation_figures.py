@@ -8,8 +8,8 @@ from speclab.replications.validation import figures
 SOURCE = "simulated (calibrated model)"
 
 
-def test_the_twin_is_drawn_with_its_band_and_the_published_points() -> None:
-    figure = figures.twin_speed_up(calibrations.lab09_twin(), {EAGLE: {128.0: 1.27}}, SOURCE, draws=5)
+def test_the_replica_is_drawn_with_its_band_and_the_published_points() -> None:
+    figure = figures.replica_speed_up(calibrations.lab09_replica(), {EAGLE: {128.0: 1.27}}, SOURCE, draws=5)
     (axis,) = figure.axes
     assert axis.get_xlabel() == "requests in flight"
     assert len(axis.collections) == 2  # a band for each drafter

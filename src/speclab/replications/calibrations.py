@@ -22,7 +22,7 @@ from speclab.probe import record as probed
 from speclab.probe.calibration import for_server
 from speclab.replications import published
 from speclab.replications.lab09 import replica as lab09
-from speclab.replications.lab09.replica import Twin
+from speclab.replications.lab09.replica import FittedReplica
 from speclab.replications.validation import measured, predictions
 from speclab.replications.validation import published as others
 from speclab.replications.validation import published_figures as source
@@ -59,9 +59,9 @@ def named(name: str) -> Calibration:
 
 
 @cache
-def lab09_twin() -> Twin:
+def lab09_replica() -> FittedReplica:
     """Return the model fitted on three figures of Lab 9's baseline."""
-    return lab09.twin(published.read("lab09"), labs.load("lab09"))
+    return lab09.fit_replica(published.read("lab09"), labs.load("lab09"))
 
 
 @cache
@@ -101,7 +101,7 @@ def predicted() -> tuple[Predicted, ...]:
     _, _, machine = own.source.rstrip(")").rpartition(", ")
     return (
         *predictions.on_published(table, published.read(BESIDES)),
-        *predictions.on_lab09(lab09_twin()),
+        *predictions.on_lab09(lab09_replica()),
         *predictions.on_own(cpu(), own.findings, own.lab.concurrencies, CPU_LAB, machine),
     )
 
@@ -125,9 +125,9 @@ def _probed(file: Path) -> Calibration:
 
 
 def _lab09() -> Calibration:
-    twin = lab09_twin()
-    launches = {"eagle3": twin.launch_s(lab09.EAGLE), "draft-model": twin.launch_s(lab09.DRAFT)}
-    return _h100("lab09", twin.calibration, launches)
+    replica = lab09_replica()
+    launches = {"eagle3": replica.launch_s(lab09.EAGLE), "draft-model": replica.launch_s(lab09.DRAFT)}
+    return _h100("lab09", replica.calibration, launches)
 
 
 def _others(name: str, dataset: str) -> Calibration:

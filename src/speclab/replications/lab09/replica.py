@@ -1,4 +1,4 @@
-"""Lab 9's twin: the model fitted on three published figures of its baseline, held against all the others.
+"""Lab 9's fitted replica: the model fitted on three published figures of its baseline, held against all the others.
 
 Fitted: the time per token of the baseline at 1, 128 and 256 requests in flight. Taken as given: the baseline's
 occupancy at these three (the report's own count of rows in a step), what a draft position adds at batch 1, acceptance
@@ -37,7 +37,7 @@ K = {EAGLE: 3, DRAFT: 3, NGRAM: 8}
 
 
 @dataclass(frozen=True)
-class Twin:
+class FittedReplica:
     """The model of Lab 9.
 
     Attributes
@@ -123,7 +123,7 @@ class Twin:
         return Draft(K[arm], SHAPES[arm], coverage, self.launch_s(arm, parameters))
 
 
-def twin(
+def fit_replica(
     published: pd.DataFrame,
     lab: Lab,
     *,
@@ -131,8 +131,8 @@ def twin(
     start: Parameters = H100_8B,
     answer: float | None = None,
     free: Sequence[str] = FREE,
-) -> Twin:
-    """Return Lab 9's twin.
+) -> FittedReplica:
+    """Fit the model to Lab 9's baseline.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def twin(
     assert ngram is not None
     calibration = fit(_measured(figures, traffic["chat"], options), start, free, FITTED_ON, exact=UNUSED)
     coverage = {str(workload): share for workload, share in ngram.coverage.items()}
-    return Twin(calibration, figures, traffic, coverage, lab.concurrencies, options)
+    return FittedReplica(calibration, figures, traffic, coverage, lab.concurrencies, options)
 
 
 def _measured(figures: pd.Series[float], traffic: Traffic, options: Options) -> list[Measured]:

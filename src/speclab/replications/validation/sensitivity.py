@@ -14,7 +14,7 @@ from speclab.lab import Lab
 from speclab.predict.parameters import H100_8B, MEANINGS, Parameters
 from speclab.predict.step_time import ALL, Options
 from speclab.replications.lab09 import replica as lab09
-from speclab.replications.lab09.replica import DRAFT, EAGLE, Twin, twin
+from speclab.replications.lab09.replica import DRAFT, EAGLE, FittedReplica, fit_replica
 from speclab.replications.validation import published as others
 from speclab.replications.validation import published_figures as source
 from speclab.replications.validation.published_figures import TRAFFIC, Figures
@@ -98,7 +98,7 @@ def on_lab09(published: pd.DataFrame, lab: Lab) -> pd.DataFrame:
     rows = []
     for each in variants():
         free = lab09.FREE if each.fitted is None else (*lab09.FREE, each.fitted)
-        model = twin(published, lab, options=each.options, start=each.start, answer=each.answer, free=free)
+        model = fit_replica(published, lab, options=each.options, start=each.start, answer=each.answer, free=free)
         rows.append(
             {
                 "kind": each.kind,
@@ -171,7 +171,7 @@ def _errors(figures: Figures, variant: Variant, free: tuple[str, ...] = ()) -> d
     }
 
 
-def _value(model: Twin, arm: str) -> float:
+def _value(model: FittedReplica, arm: str) -> float:
     crossing: Crossing = model.crossing(arm)
     if crossing.value is not None:
         return crossing.value

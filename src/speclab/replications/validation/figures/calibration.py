@@ -11,19 +11,21 @@ from speclab.figures.panels import WIDE, badge, concurrency_axis
 from speclab.figures.style import BLACK, BLUE, GREEN, GREY, PURPLE, style_of, styled
 from speclab.predict.errors import SPEED_UP, Predicted
 from speclab.predict.prediction import INTERVAL
-from speclab.replications.lab09.replica import DRAFT, EAGLE, Twin
+from speclab.replications.lab09.replica import DRAFT, EAGLE, FittedReplica
 
 METHODS = {"EAGLE-3": (BLUE, "s"), "EAGLE": (PURPLE, "^"), "ngram": (GREEN, "D")}
 CURVE = np.geomspace(1, 512, 73)
 
 
 @styled
-def twin_speed_up(model: Twin, published: Mapping[str, Mapping[float, float]], source: str, draws: int = 60) -> Figure:
-    """Draw the twin's speed-up on chat over concurrency with its band, and the published points, crossovers as rings.
+def replica_speed_up(
+    model: FittedReplica, published: Mapping[str, Mapping[float, float]], source: str, draws: int = 60
+) -> Figure:
+    """Draw the replica's speed-up on chat with its band, and the published points; crossovers are rings.
 
     Parameters
     ----------
-    model : Twin
+    model : FittedReplica
     published : dict of str to dict of float to float
         Speed-ups by arm and concurrency.
     source : str
