@@ -98,7 +98,7 @@ class SimulatedDrafter(Chosen):
     """Time that each step pays while this arm runs, drafted or not (look-up, lost overlap), ms."""
     acceptance: dict[WorkloadName, tuple[Probability, ...]]
     """Marginal acceptance by draft position: share of drafts whose tokens up to here were all accepted."""
-    coverage: dict[WorkloadName, Probability] = {}
+    draft_rate: dict[WorkloadName, Probability] = {}
     """Share of row-steps in which the drafter has a draft at all; 1 where not given."""
 
     @model_validator(mode="after")

@@ -9,31 +9,31 @@ from speclab import prompts, results
 from speclab.predict.parameters import Parameters
 from speclab.predict.step_time import Draft, Options, launch_s, step, step_s
 from speclab.predict.traffic import Traffic, closed_loop
-from speclab.roofline.cost import work
 from speclab.roofline.devices import device
-from speclab.roofline.step import Rows, StepCost
+from speclab.roofline.forward_pass import work
+from speclab.roofline.step import Rows, StepModel
 from speclab.roofline.transformers import transformer
 
 H100, TARGET, HEAD = device("h100-sxm"), transformer("llama-3-8b"), transformer("eagle3-head-8b")
-SHARP = Parameters(overhead_s=0.5e-3, byte_per_s=H100.byte_per_s, flop_per_s=H100.flop_per_s, bend=500)
+SHARP = Parameters(overhead_s=0.5e-3, byte_per_s=H100.byte_per_s, flop_per_s=H100.flop_per_s, smoothing=500)
 TRAFFIC = Traffic(400.0)
 
 
 @pytest.mark.parametrize("rows", [1, 32])
 @pytest.mark.parametrize("k", [0, 3])
-def test_a_sharp_bend_is_the_house_roofline(rows: int, k: int) -> None:
+def test_a_sharp_corner_is_the_house_roofline(rows: int, k: int) -> None:
     # memory-bound and below the power limit at these sizes, so that `pass_time` is the longer of the two
     context = 400 * rows
-    of_house = StepCost(H100, TARGET, k=k).seconds(Rows(rows, context, rows if k else 0, context if k else 0))
+    of_house = StepModel(H100, TARGET, k=k).seconds(Rows(rows, context, rows if k else 0, context if k else 0))
     assert float(step_s(SHARP, TARGET, rows, TRAFFIC, Draft(k))) == pytest.approx(of_house, rel=1e-6)
 
 
-def test_the_bend_adds_squares() -> None:
+def test_the_smoothing_adds_squares() -> None:
     rows, context = 8.0, 400.0
     asked = work(TARGET, rows, rows * (context + 1), rows * (context + 1))
-    bent = Parameters(overhead_s=1.0, byte_per_s=asked.bytes / 3, flop_per_s=asked.flops / 4, bend=2)
+    bent = Parameters(overhead_s=1.0, byte_per_s=asked.bytes / 3, flop_per_s=asked.flops / 4, smoothing=2)
     assert float(step_s(bent, TARGET, rows, Traffic(context))) == pytest.approx(1 + 5)  # 3, 4, 5
-    added = bent.replaced(bend=1)
+    added = bent.replaced(smoothing=1)
     assert float(step_s(added, TARGET, rows, Traffic(context))) == pytest.approx(1 + 7)
 
 
@@ -47,7 +47,7 @@ def test_the_host_is_paid_by_row_token_and_position() -> None:
 
 def test_a_row_without_a_draft_verifies_one_position() -> None:
     parts = [
-        step(SHARP.replaced(position_s=1e-6), TARGET, 10, TRAFFIC, Draft(8, coverage=share)) for share in (0.25, 1)
+        step(SHARP.replaced(position_s=1e-6), TARGET, 10, TRAFFIC, Draft(8, draft_rate=share)) for share in (0.25, 1)
     ]
     assert [float(each.sampling_s) for each in parts] == pytest.approx([30e-6, 90e-6])
 

@@ -39,11 +39,11 @@ def test_flat_bursts_are_those_drawn_pass_by_pass(request_: int, tokens: int, k:
     assert (found.kept.tolist(), found.drafted.tolist(), found.accepted.tolist()) == by_hand
 
 
-@given(request_=st.integers(0, 3000), tokens=st.integers(0, 200), coverage=st.sampled_from([0.0, 0.3, 1.0]))
-def test_curve_bursts_are_those_drawn_pass_by_pass(request_: int, tokens: int, coverage: float) -> None:
+@given(request_=st.integers(0, 3000), tokens=st.integers(0, 200), draft_rate=st.sampled_from([0.0, 0.3, 1.0]))
+def test_curve_bursts_are_those_drawn_pass_by_pass(request_: int, tokens: int, draft_rate: float) -> None:
     marginal = (0.8, 0.5, 0.1)
-    found = curve_bursts(7, request_, tokens, marginal, coverage)
-    by_hand = _one_pass_at_a_time(Speculation(k=3, marginal=marginal, coverage=coverage, seed=7), request_, tokens)
+    found = curve_bursts(7, request_, tokens, marginal, draft_rate)
+    by_hand = _one_pass_at_a_time(Speculation(k=3, marginal=marginal, draft_rate=draft_rate, seed=7), request_, tokens)
     assert (found.kept.tolist(), found.drafted.tolist(), found.accepted.tolist()) == by_hand
 
 
@@ -53,7 +53,7 @@ def test_bursts_of_the_source_s_animation() -> None:
 
 def test_acceptance_by_position_comes_back() -> None:
     marginal = (0.745, 0.545, 0.404)
-    found = curve_bursts(0, 1, 60_000, marginal, coverage=0.5)
+    found = curve_bursts(0, 1, 60_000, marginal, draft_rate=0.5)
     accepted = found.accepted[found.drafted]
     assert found.drafted.mean() == pytest.approx(0.5, abs=0.01)
     shares = [float((accepted >= position).mean()) for position in (1, 2, 3)]

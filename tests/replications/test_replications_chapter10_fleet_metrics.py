@@ -42,8 +42,8 @@ def _served(first_s: list[float], finish_s: list[float]) -> Served:
     return Served(requests, arrival_s, arrival_s + first_s, arrival_s + finish_s, none, none, none + 10, (Passes(),))
 
 
-def test_promises_kept_by_hand() -> None:
-    # promised: 0.1 s and 10 ms a token. The first request is not judged; of the other nine one is late, one is slow,
+def test_attainment_by_hand() -> None:
+    # SLOs: 0.1 s and 10 ms a token. The first request is not judged; of the other nine one is late, one is slow,
     # one is both, one was never served
     late, slow = 0.2, 0.3
     served = _served([0.5, late, 0.1, late] + [0.1] * 6, [5, late + 0.05, slow, 0.9, np.nan] + [0.15] * 5)

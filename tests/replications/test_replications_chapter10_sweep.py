@@ -87,7 +87,7 @@ def test_verdicts_and_arrows(h100: pd.DataFrame) -> None:
     assert (cell.verdict, cell["size"]) == ("better", 2)
 
 
-def test_more_of_looser_promises_are_kept(h100: pd.DataFrame) -> None:
+def test_looser_slos_are_met_more_often(h100: pd.DataFrame) -> None:
     kept = h100[["slo_0_5x", "slo_1x", "slo_2x", "slo_4x"]].to_numpy()
     assert (np.diff(kept, axis=1) >= 0).all()
     online = h100[h100.workload != "offline-batch"]

@@ -88,9 +88,9 @@ def test_rows_are_the_published_occupancy_between_three_points(model: FittedRepl
 
 
 def test_what_is_held_is_stated_and_moves_the_answer(model: FittedReplica, figures: pd.DataFrame) -> None:
-    assert "bend" in model.calibration.held
-    round_bend = fit_replica(figures, labs.load("lab09"), start=H100_8B.replaced(bend=2.0))
-    assert (round_bend.crossing(EAGLE).value or 1e9) > 1.3 * (model.crossing(EAGLE).value or 0)
+    assert "smoothing" in model.calibration.held
+    rounder = fit_replica(figures, labs.load("lab09"), start=H100_8B.replaced(smoothing=2.0))
+    assert (rounder.crossing(EAGLE).value or 1e9) > 1.3 * (model.crossing(EAGLE).value or 0)
 
 
 def test_the_overhead_is_not_carried_by_the_three_figures(figures: pd.DataFrame) -> None:

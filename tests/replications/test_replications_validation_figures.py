@@ -27,6 +27,6 @@ def test_predictions_have_a_panel_for_each_dataset() -> None:
 
 def test_cost_is_drawn_in_dollars_and_joules() -> None:
     found = answer(NamedQuery(acceptance=(0.6, 0.4, 0.3), concurrency=(1, 64)), with_errors=False)
-    figure = figures.cost_of_tokens(found.bills, found.prediction.crossover.value, SOURCE)
+    figure = figures.cost_of_tokens(found.costs, found.prediction.crossover.value, SOURCE)
     assert [axis.get_ylabel() for axis in figure.axes] == ["$ per million tokens", "J per million tokens"]
     assert all(len(axis.lines) == 3 for axis in figure.axes)

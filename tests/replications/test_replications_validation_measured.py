@@ -21,14 +21,14 @@ BRINGS = {"baseline": (1.0, 1.0), "head": (2.5, 1.0), "ngram": (1.2, 0.2)}
 def cells(leave_out: str = "", failed: tuple[str, ...] = ()) -> pd.DataFrame:
     """A lab whose steps take what the model says with other parameters than the fit begins with."""
     rows = []
-    for arm, (tokens, coverage) in BRINGS.items():
-        draft = NO_DRAFT if arm == "baseline" else Draft(*SETTING.drafters[arm], coverage)
+    for arm, (tokens, draft_rate) in BRINGS.items():
+        draft = NO_DRAFT if arm == "baseline" else Draft(*SETTING.drafters[arm], draft_rate)
         for workload, traffic in TRAFFIC.items():
             for at in (1, 4, 16):
                 seconds = float(step_s(TRUE, TARGET, at, traffic, draft, tokens, EAGER))
                 rows.append(
                     {"arm": arm, "workload": workload, "concurrency": at, "repeat": 0, "status": "ok",
-                     "step_time": 1e3 * seconds, "tokens_per_step": tokens, "draft_coverage": coverage,
+                     "step_time": 1e3 * seconds, "tokens_per_step": tokens, "draft_coverage": draft_rate,
                      "failed_checks": "stationarity" if f"{arm} {workload} {at}" in failed else None}
                 )  # fmt: skip
     table = pd.DataFrame(rows)

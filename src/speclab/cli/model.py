@@ -1,4 +1,4 @@
-"""The tables of the cost model and of the simulated fleet, as the book shows them; nothing in them is measured."""
+"""The tables of the roofline model and of the simulated fleet, as the book shows them; nothing in them is measured."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def device_table(
     gpus: Annotated[int, typer.Option(help="GPUs in tensor parallel.")] = 1,
     json: Json = False,
 ) -> None:
-    """Print what a token costs with and without speculation, by device, context and batch: cost model, no queue.
+    """Print what a token costs with and without speculation, by device, context and batch: roofline only, no queue.
 
     Without options it is the source's table, two of whose rows no one GPU can hold; a batch that you ask for must fit.
     """

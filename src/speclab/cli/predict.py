@@ -33,7 +33,7 @@ def predict(
         float | None,
         typer.Option(help="What a draft position adds at one in flight, ms; the calibration's by default."),
     ] = None,
-    coverage: Annotated[float, typer.Option(help="Share of steps that have a draft.")] = 1.0,
+    draft_rate: Annotated[float, typer.Option(help="Share of steps that have a draft.")] = 1.0,
     context: Annotated[
         float, typer.Option(help="Tokens that a request has cached, mean over its steps.")
     ] = NamedQuery.context,
@@ -50,7 +50,7 @@ def predict(
     """Predict where speculation stops paying, from an acceptance curve and what a draft position costs."""
     query = NamedQuery(
         device=device, model=model, k=k, acceptance=_numbers(acceptance, "--acceptance"), method=method,
-        drafter=drafter, drafting_ms=drafting_ms, coverage=coverage, context=context, prompt=prompt, answer=answer,
+        drafter=drafter, drafting_ms=drafting_ms, draft_rate=draft_rate, context=context, prompt=prompt, answer=answer,
         concurrency=None if concurrency is None else _whole(concurrency), calibration=calibration,
     )  # fmt: skip
     try:
@@ -96,7 +96,7 @@ def _show(found: Answered) -> None:
     table = Table(
         "in flight", "speed-up", "90% of draws", "break-even tokens", "best k", "$ / M tok", "J / M tok", box=None
     )
-    costs = {each["concurrency"]: each for each in found.bills}
+    costs = {each["concurrency"]: each for each in found.costs}
     for index, at in enumerate(prediction.concurrency):
         cost = costs.get(at, {})
         usd, joules = cost.get("usd_per_mtok"), cost.get("j_per_mtok")

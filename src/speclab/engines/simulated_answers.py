@@ -74,7 +74,7 @@ class Writer:
         What else the draws of acceptance depend on.
     marginal : tuple of float
         Marginal acceptance by draft position, one for each of k; empty in the baseline.
-    coverage : float
+    draft_rate : float
         Share of row-steps with a draft.
     """
 
@@ -84,7 +84,7 @@ class Writer:
     workload: str
     seed_key: str = ""
     marginal: tuple[float, ...] = ()
-    coverage: float = 1.0
+    draft_rate: float = 1.0
     _sources: dict[str, tuple[int, np.random.Generator]] = field(default_factory=dict, init=False)
     """Each prompt's answer length and stream of draws, made when it is first sent."""
 
@@ -120,7 +120,7 @@ class Writer:
         self, prompt_tokens: int, tokens: int, uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
         k = len(self.marginal)
-        drafted, accepted = accepted_counts(uniforms, self.marginal, self.coverage)
+        drafted, accepted = accepted_counts(uniforms, self.marginal, self.draft_rate)
         written = 1 + np.cumsum(accepted + 1)  # the prefill's token, then the bursts
         n = int(np.searchsorted(written, tokens)) + 1 if tokens > 1 else 0  # decode steps until the last token
         drafted, accepted, written = drafted[:n], accepted[:n], written[:n]

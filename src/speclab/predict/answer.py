@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from speclab.predict.calibration import Calibration
-from speclab.predict.cost import bill
+from speclab.predict.cost import token_cost
 from speclab.predict.errors import Errors
 from speclab.predict.fit import Fit
 from speclab.predict.memory import concurrencies, most_in_flight
@@ -26,7 +26,7 @@ class Answered:
     Attributes
     ----------
     prediction : Prediction
-    bills : list of dict
+    costs : list of dict
         Dollars and joules per million tokens, with speculation and without, at the answer's concurrencies and around
         the crossover; empty for a machine without a data sheet.
     errors : list of Errors
@@ -38,7 +38,7 @@ class Answered:
     """
 
     prediction: Prediction
-    bills: list[dict[str, float | None]]
+    costs: list[dict[str, float | None]]
     errors: list[Errors]
     calibration: str
     most_in_flight: int | None
@@ -55,7 +55,7 @@ class Answered:
             "low": crossover["low"],
             "high": crossover["high"],
             "status": crossover["status"],
-            "cost": self.bills,
+            "cost": self.costs,
             "stated_error": [each.row() for each in self.errors],
             "calibration": self.calibration,
             "most_in_flight": self.most_in_flight,
@@ -93,8 +93,8 @@ def answer(query: Query, calibration: Calibration, errors: Sequence[Errors] = ()
         ]
     notes = [*notes, *more]
     prediction = replace(found, warnings=[*notes, *found.warnings])
-    bills = [] if machine is None else _bills(machine, question, fit.parameters, concurrency, value)
-    return Answered(prediction, bills, list(errors), f"{calibration.name}: {fit.fitted_on}", most)
+    costs = [] if machine is None else _costs(machine, question, fit.parameters, concurrency, value)
+    return Answered(prediction, costs, list(errors), f"{calibration.name}: {fit.fitted_on}", most)
 
 
 def _carried(calibration: Calibration, machine: Device | None) -> tuple[Fit, list[str]]:
@@ -107,15 +107,15 @@ def _carried(calibration: Calibration, machine: Device | None) -> tuple[Fit, lis
     return replace(calibration.fit, parameters=moved), [note]
 
 
-def _bills(
+def _costs(
     machine: Device, question: Question, parameters: Parameters, concurrency: Sequence[int], crossover: float | None
 ) -> list[dict[str, float | None]]:
     """Return the cost at each concurrency, and at half, once and twice the crossover."""
     around = [] if crossover is None else [crossover / 2, crossover, 2 * crossover]
     at = sorted({*map(float, concurrency), *(each for each in around if each >= 1)})
     k = question.draft.k
-    with_drafts = bill(machine, question, at, question.step_s(parameters, at, k), k)
-    without = bill(machine, question, at, question.step_s(parameters, at, 0), 0)
+    with_drafts = token_cost(machine, question, at, question.step_s(parameters, at, k), k)
+    without = token_cost(machine, question, at, question.step_s(parameters, at, 0), 0)
     return [
         {
             "concurrency": rows,

@@ -238,8 +238,8 @@ def _slope(measured: Sequence[Measured], best: Parameters, name: str, spreads: F
 def _clipped(around: Parameters, names: Sequence[str], logs: Floats) -> dict[str, float]:
     """Return some parameters moved by `logs`, and back to where a parameter has a meaning."""
     moved = {name: getattr(around, name) * math.exp(log) for name, log in zip(names, logs, strict=True)}
-    if "bend" in moved:
-        moved["bend"] = max(1.0, moved["bend"])
+    if "smoothing" in moved:
+        moved["smoothing"] = max(1.0, moved["smoothing"])
     if "lookup_hit" in moved:
         moved["lookup_hit"] = min(1.0, moved["lookup_hit"])
     return moved

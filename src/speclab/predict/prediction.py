@@ -60,7 +60,7 @@ class Question:
     def at(self, k: int) -> tuple[Draft, float]:
         """Return the draft of k positions and the tokens per step that it brings, the curve cut at k."""
         draft = replace(self.draft, k=k)
-        return draft, tokens_per_pass(self.acceptance[:k], self.draft.coverage)
+        return draft, tokens_per_pass(self.acceptance[:k], self.draft.draft_rate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +202,8 @@ def check(question: Question, concurrency: Sequence[float]) -> None:
             "give one share for each draft position",
             key="acceptance",
         )
-    if not 0 < question.draft.coverage <= 1:
-        raise UserError(f"found {question.draft.coverage:g}", "give a share above 0, at most 1", key="coverage")
+    if not 0 < question.draft.draft_rate <= 1:
+        raise UserError(f"found {question.draft.draft_rate:g}", "give a share above 0, at most 1", key="draft-rate")
     if not len(concurrency) or min(concurrency) < 1:
         found = ", ".join(f"{at:g}" for at in concurrency) or "none"
         raise UserError(f"found {found}", "give requests in flight, each at least 1", key="concurrency")
@@ -214,7 +214,7 @@ def outside(calibration: Fit, question: Question, rows: Floats) -> list[str]:
     most_rows = max(place.rows for place in calibration.places)
     most_tokens = max(place.tokens for place in calibration.places)
     context = [place.context for place in calibration.places]
-    tokens = float(rows.max()) * (1 + question.draft.k * question.draft.coverage)
+    tokens = float(rows.max()) * (1 + question.draft.k * question.draft.draft_rate)
     found = []
     if rows.max() > most_rows * 1.01:
         found.append(f"{rows.max():.0f} rows: fitted on at most {most_rows:.0f}")

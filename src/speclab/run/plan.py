@@ -256,5 +256,5 @@ def _drafter_for(workload: WorkloadName, assumed: SimulatedDrafter | None) -> Si
     if assumed is None:
         return None
     acceptance = {name: value for name, value in assumed.acceptance.items() if name == workload}
-    coverage = {name: value for name, value in assumed.coverage.items() if name == workload}
-    return assumed.model_copy(update={"acceptance": acceptance, "coverage": coverage})
+    draft_rate = {name: value for name, value in assumed.draft_rate.items() if name == workload}
+    return assumed.model_copy(update={"acceptance": acceptance, "draft_rate": draft_rate})

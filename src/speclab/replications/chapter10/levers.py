@@ -107,10 +107,10 @@ def _ngram(workload: Literal["chat", "revision"]) -> Assumed:
     arm = labs.load("lab09").arm("ngram-k8").simulated
     if arm is None:
         raise UserError("missing", "add the simulator's assumptions", key="simulated")
-    coverage = arm.coverage[workload]
-    speculation = Speculation(k=8, marginal=curve, coverage=coverage, host_s=arm.host_ms_per_step * 1e-3)
+    draft_rate = arm.draft_rate[workload]
+    speculation = Speculation(k=8, marginal=curve, draft_rate=draft_rate, host_s=arm.host_ms_per_step * 1e-3)
     source = (
-        f"Lab 9's published {length:g} tokens a draft on {workload}, near geometric; a draft on {coverage:.0%} of "
+        f"Lab 9's published {length:g} tokens a draft on {workload}, near geometric; a draft on {draft_rate:.0%} of "
         f"passes and {arm.host_ms_per_step:g} ms of host time a pass, as assumed in the simulated Lab 9"
     )
     return Assumed(speculation, source)

@@ -13,7 +13,7 @@ CLIFF = 1.0
 """Gain of goodput from which on the baseline is taken to sit at a latency cliff."""
 
 MEANINGS = {
-    "E": "the baseline sits at the edge of its promises: read the absolute numbers",
+    "E": "the baseline sits at the edge of its SLOs: read the absolute numbers",
     "$": "prices per GPU-hour are illustrative",
     "alpha": "acceptance is assumed, not measured",
     "B": "power of this device is illustrative even beside the others'",

@@ -16,7 +16,7 @@ from speclab.replications.chapter10.presets import DEVICES, REFERENCE_RATE, SATU
 from speclab.replications.chapter10.searching import SLOWEST, capacity, check_known
 
 MULTIPLES = {"slo_0_5x": 0.5, "slo_1x": 1.0, "slo_2x": 2.0, "slo_4x": 4.0}
-"""Columns of promises kept at the reference load, by how often both promises are relaxed."""
+"""Columns of SLO attainment at the reference load, by how much both SLOs are relaxed."""
 
 
 def points(

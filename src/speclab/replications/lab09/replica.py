@@ -48,7 +48,7 @@ class FittedReplica:
         The report's figures by id.
     traffic : dict of str to Traffic
         Prompts and answers of each workload.
-    coverage : dict of str to float
+    draft_rate : dict of str to float
         Assumed share of n-gram's row-steps with a draft, by workload.
     grid : tuple of int
         The lab's concurrencies.
@@ -59,7 +59,7 @@ class FittedReplica:
     calibration: Fit
     published: pd.Series[float]
     traffic: Mapping[str, Traffic]
-    coverage: Mapping[str, float]
+    draft_rate: Mapping[str, float]
     grid: tuple[int, ...]
     options: Options = ALL
 
@@ -68,7 +68,7 @@ class FittedReplica:
         return _rows(self.published, concurrency)
 
     def tokens_per_step(self, arm: str, workload: str = "chat") -> float:
-        """Return the tokens that a row keeps of a step, as published; n-gram's with the assumed coverage."""
+        """Return the tokens that a row keeps of a step, as published; n-gram's with the assumed draft rate."""
         at = self.published
         if arm == EAGLE:
             return float(at["a02"] if workload == "chat" else at["a03"])
@@ -76,7 +76,7 @@ class FittedReplica:
             return float(at["a02"] / (1 - at["a04"]))
         # its range over the workloads is published; on chat 2.00 a draft, on revision that factor more
         length = at["n06"] * (at["n09"] if workload == "revision" else 1)
-        return float(1 + self.coverage[workload] * (length - 1))
+        return float(1 + self.draft_rate[workload] * (length - 1))
 
     def step_s(
         self, concurrency: ArrayLike, arm: str | None = None, workload: str = "chat", using: Parameters | None = None
@@ -119,8 +119,8 @@ class FittedReplica:
         return max(0.0, launch_s(parameters, TARGET, shape, K[arm], added_s, self.traffic["chat"], tokens, rows))
 
     def _draft(self, arm: str, workload: str, parameters: Parameters) -> Draft:
-        coverage = self.coverage[workload] if arm == NGRAM else 1.0
-        return Draft(K[arm], SHAPES[arm], coverage, self.launch_s(arm, parameters))
+        draft_rate = self.draft_rate[workload] if arm == NGRAM else 1.0
+        return Draft(K[arm], SHAPES[arm], draft_rate, self.launch_s(arm, parameters))
 
 
 def fit_replica(
@@ -139,7 +139,7 @@ def fit_replica(
     published : pd.DataFrame
         As `speclab.replications.published.read` gives it.
     lab : Lab
-        The simulated lab, for its assumptions: answer lengths, n-gram's coverage, concurrencies.
+        The simulated lab, for its assumptions: answer lengths, n-gram's draft rate, concurrencies.
     options : Options
         What the model leaves out, to see what it is worth.
     start : Parameters
@@ -167,8 +167,8 @@ def fit_replica(
     ngram = lab.arm(NGRAM).simulated
     assert ngram is not None
     calibration = fit(_measured(figures, traffic["chat"], options), start, free, FITTED_ON, exact=UNUSED)
-    coverage = {str(workload): share for workload, share in ngram.coverage.items()}
-    return FittedReplica(calibration, figures, traffic, coverage, lab.concurrencies, options)
+    draft_rate = {str(workload): share for workload, share in ngram.draft_rate.items()}
+    return FittedReplica(calibration, figures, traffic, draft_rate, lab.concurrencies, options)
 
 
 def _measured(figures: pd.Series[float], traffic: Traffic, options: Options) -> list[Measured]:

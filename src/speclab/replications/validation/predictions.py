@@ -73,8 +73,8 @@ def shares(table: pd.DataFrame, dataset: str = "GSM8K") -> list[Predicted]:
     for each in source.shares(table):
         speculates = each.method != "baseline"
         tokens = figures.tokens_per_step[each.method, dataset] if speculates else 1.0
-        covered = others.coverage(figures, calibration.parameters, each.method, dataset) if speculates else 1.0
-        step = others.parts(calibration.parameters, each.method, each.batch, dataset, tokens, covered)
+        rate = others.draft_rate(figures, calibration.parameters, each.method, dataset) if speculates else 1.0
+        step = others.parts(calibration.parameters, each.method, each.batch, dataset, tokens, rate)
         found.append(
             Predicted(
                 "arXiv:2601.11580, Figure 4", LLAMA, H100, each.method, K if speculates else 0, each.part, SHARE,

@@ -70,15 +70,15 @@ def parts(
     batch: float,
     dataset: str,
     tokens: float,
-    coverage: float,
+    draft_rate: float,
     options: Options = ALL,
 ) -> Parts:
     """Return one step of a method by part, or of the baseline."""
-    draft = NO_DRAFT if method == "baseline" else Draft(K, SHAPES[method], coverage)
+    draft = NO_DRAFT if method == "baseline" else Draft(K, SHAPES[method], draft_rate)
     return step(parameters, TARGET, batch, TRAFFIC[dataset], draft, tokens, options)
 
 
-def coverage(figures: Figures, parameters: Parameters, method: str, dataset: str) -> float:
+def draft_rate(figures: Figures, parameters: Parameters, method: str, dataset: str) -> float:
     """Return the share of row-steps with a draft: n-gram's is how often its first token was right, over how often
     that is so where it drafts at all.
     """  # noqa: D205
@@ -89,8 +89,8 @@ def coverage(figures: Figures, parameters: Parameters, method: str, dataset: str
 
 def _ratio(figures: Figures, parameters: Parameters, at: Figure, tokens: float, options: Options) -> float:
     """Return the baseline's step over the method's."""
-    covered = coverage(figures, parameters, at.method, at.dataset)
-    draft = Draft(K, SHAPES[at.method], covered)
+    rate = draft_rate(figures, parameters, at.method, at.dataset)
+    draft = Draft(K, SHAPES[at.method], rate)
     traffic = TRAFFIC[at.dataset]
     plain = step_s(parameters, TARGET, at.batch, traffic, options=options)
     return float(plain / step_s(parameters, TARGET, at.batch, traffic, draft, tokens, options))

@@ -39,7 +39,7 @@ OPTIONS = {
 HIDDEN = "launches hide behind the target's pass"
 PADDED = "steps are padded to captured sizes"
 COVERED = "n-gram finds no draft in some steps"
-BENDS = (2.0, 2.5, 3.5, 4.5, 100.0)
+SMOOTHINGS = (2.0, 2.5, 3.5, 4.5, 100.0)
 ANSWERS = (256.0, 500.0)
 
 
@@ -75,10 +75,10 @@ def variants() -> Iterator[Variant]:
         yield Variant(LEFT_OUT, name, options)
     yield Variant(ASSUMED, HIDDEN, replace(ALL, launches_hide=True))
     yield Variant(ASSUMED, PADDED, replace(ALL, captured=GRAPH_SIZES))
-    yield Variant(FITTED, "bend", fitted="bend")
-    for bend in BENDS:
-        words = f"bend {bend:g}" if bend < 10 else "no bend: the longer of the two times"
-        yield Variant(HELD, words, start=H100_8B.replaced(bend=bend))
+    yield Variant(FITTED, "smoothing", fitted="smoothing")
+    for smoothing in SMOOTHINGS:
+        words = f"smoothing {smoothing:g}" if smoothing < 10 else "no smoothing: the longer of the two times"
+        yield Variant(HELD, words, start=H100_8B.replaced(smoothing=smoothing))
     for name in ("overhead_s", "token_s", "position_s"):
         for end in (MEANINGS[name].low, MEANINGS[name].high):
             yield Variant(HELD, f"{name} {end:.3g}", start=H100_8B.replaced(**{name: end}))

@@ -49,7 +49,7 @@ def exploration(
     levers : mapping
         Name in the table to name for the reader and colour, in order.
     needed : float
-        Share of requests that must keep both promises for a configuration to pass a filter.
+        Share of requests that must meet both SLOs for a configuration to pass a filter.
     first : str
         The workload that is shown first.
     """

@@ -81,15 +81,15 @@ def predicted_beside_measured(found: Sequence[Predicted], source: str) -> Figure
 
 
 @styled
-def cost_of_tokens(bills: Sequence[Mapping[str, float | None]], crossover: float | None, source: str) -> Figure:
+def cost_of_tokens(costs: Sequence[Mapping[str, float | None]], crossover: float | None, source: str) -> Figure:
     """Draw dollars and joules per million tokens over concurrency, with speculation and without."""
-    at = [float(each["concurrency"] or 0) for each in bills]
+    at = [float(each["concurrency"] or 0) for each in costs]
     figure = Figure(figsize=(WIDE[0], 3.6), layout="constrained")
     axes = figure.subplots(1, 2)
     for axis, unit, name in zip(axes, ("$", "J"), ("usd_per_mtok", "j_per_mtok"), strict=True):
         for prefix, arm in (("baseline_", "baseline"), ("", EAGLE)):
             style = style_of(arm)
-            values = [float(each[prefix + name] or np.nan) for each in bills]
+            values = [float(each[prefix + name] or np.nan) for each in costs]
             axis.plot(at, values, label=style.label, **style.as_line())
         if crossover is not None:
             axis.axvline(crossover, color=GREY, linewidth=1.0, linestyle=":")
