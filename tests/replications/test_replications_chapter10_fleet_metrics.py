@@ -10,8 +10,8 @@ from speclab.replications.chapter10.fleet.fleet import Fleet, Speculation
 from speclab.replications.chapter10.fleet.served import Passes, Served
 from speclab.replications.chapter10.fleet.simulate import serve
 from speclab.replications.chapter10.fleet.workload import Length, Requests, Workload, draw
-from speclab.replications.chapter10.levers import lever_fleet
 from speclab.replications.chapter10.presets import REFERENCE_RATE, WORKLOADS
+from speclab.replications.chapter10.speculation_presets import preset_fleet
 
 TALK = Workload(
     name="talk", new_input=Length(mean=200, cv=1.0, most=900), output=Length(mean=40, cv=1.0, most=200), turns=2,
@@ -69,7 +69,7 @@ def test_price_and_energy_by_hand() -> None:
 
 
 def test_anchors_of_the_source_in_full_precision() -> None:
-    fleet = lever_fleet("h100-sxm", "baseline", "chat")
+    fleet = preset_fleet("h100-sxm", "baseline", "chat")
     served = Bench(fleet, WORKLOADS["chat"]).run(REFERENCE_RATE["chat"])
     found = metrics.at_load(served)
     assert found["ttft_p50_s"] == pytest.approx(0.11570662657857156, rel=1e-9)

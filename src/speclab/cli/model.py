@@ -19,13 +19,16 @@ if TYPE_CHECKING:
 cli = typer.Typer(no_args_is_help=True, help=__doc__)
 
 OPTIONS = {"k": "--gamma", "alpha": "--alpha", "drafter": "--drafter", "gpus": "--gpus", "target": "--target",
-           "batch": "--batch", "below_rows": "--cut-off", "workload": "--workload", "lever": "--lever"}  # fmt: skip
+           "batch": "--batch", "below_rows": "--cut-off", "workload": "--workload",
+           "speculation": "--speculation"}  # fmt: skip
 """The options behind the keys that the model's own errors name."""
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON list of flat objects.")]
 Devices = Annotated[str | None, typer.Option("--device", help="Comma-separated: h100, h200, a100, b200.")]
 Workloads = Annotated[str | None, typer.Option("--workload", help="Comma-separated part of the five.")]
-Levers = Annotated[str | None, typer.Option("--lever", help="Comma-separated; baseline, mtp and draft-1b by default.")]
+Presets = Annotated[
+    str | None, typer.Option("--speculation", help="Comma-separated; baseline, mtp and draft-1b by default.")
+]
 
 
 @cli.command("table")
@@ -112,20 +115,20 @@ def animation(
 def sweep(
     devices: Devices = None,
     workloads: Workloads = None,
-    levers: Levers = None,
+    presets: Presets = None,
     cut_off: Annotated[int | None, typer.Option(help="Rows from which mtp-cut-off decodes plainly.")] = None,
     all_metrics: Annotated[bool, typer.Option("--points", help="All metrics, one row a configuration.")] = False,
     json: Json = False,
 ) -> None:
-    """Simulate workloads by lever by device: capacity, price, energy, latency, and the change from the baseline."""
+    """Simulate workloads by preset by device: capacity, cost, energy, latency, and the change from the baseline."""
     from speclab.replications import chapter10
-    from speclab.replications.chapter10.levers import CUT_OFF_ROWS, PAGE
     from speclab.replications.chapter10.presets import DEVICES, WORKLOADS
+    from speclab.replications.chapter10.speculation_presets import CUT_OFF_ROWS, PAGE
 
     with _named():
         run = chapter10.points if all_metrics else chapter10.sweep
         found = run(
-            _devices(devices, DEVICES), split(workloads) or list(WORKLOADS), split(levers) or PAGE,
+            _devices(devices, DEVICES), split(workloads) or list(WORKLOADS), split(presets) or PAGE,
             cut_off_rows=CUT_OFF_ROWS if cut_off is None else cut_off,
         )  # fmt: skip
     _print(found, json, [name for name in found.columns if name not in ("assumed", "runs")])
@@ -135,18 +138,18 @@ def sweep(
 def capacity(
     devices: Devices = "h100",
     workloads: Workloads = None,
-    levers: Levers = None,
+    presets: Presets = None,
     seeds: Annotated[int, typer.Option(min=2, help="How many seeds.")] = 8,
     json: Json = False,
 ) -> None:
     """Simulate goodput at capacity over several seeds: its mean, and a 95% t interval."""
     from speclab.replications import chapter10
-    from speclab.replications.chapter10.levers import PAGE
     from speclab.replications.chapter10.presets import DEVICES, WORKLOADS
+    from speclab.replications.chapter10.speculation_presets import PAGE
 
     with _named():
         found = chapter10.capacity_over_seeds(
-            _devices(devices, DEVICES), split(workloads) or list(WORKLOADS), split(levers) or PAGE,
+            _devices(devices, DEVICES), split(workloads) or list(WORKLOADS), split(presets) or PAGE,
             seeds=range(1, seeds + 1),
         )  # fmt: skip
     _print(found, json, list(found.columns))

@@ -22,8 +22,8 @@ from speclab.record import whole
 from speclab.replications.chapter10.capacity import capacity_over_seeds, charges
 from speclab.replications.chapter10.closed_forms import draws, theorems
 from speclab.replications.chapter10.gaps import gaps
-from speclab.replications.chapter10.levers import LEVERS
 from speclab.replications.chapter10.saturation import saturation
+from speclab.replications.chapter10.speculation_presets import PRESETS
 from speclab.replications.chapter10.sweep import points
 
 TABLES: dict[str, Callable[[], pd.DataFrame]] = {
@@ -32,7 +32,7 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "saturation": saturation,
     "gaps": gaps,
     "charges": charges,
-    "points": partial(points, levers=LEVERS),
+    "points": partial(points, presets=PRESETS),
     "seeds": capacity_over_seeds,
 }
 """What is kept, and what makes it; the quickest first."""

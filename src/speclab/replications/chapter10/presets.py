@@ -1,4 +1,4 @@
-"""The page's workloads, levers, fleet and loads. Acceptance is assumed throughout; nothing here was measured.
+"""The page's workloads, presets, fleet and loads. Acceptance is assumed throughout; nothing here was measured.
 
 Source: the public site *inference-tradeoffs-explained* and its simulator *Disaggregated_Inference_Sim*. Lengths of chat
 are the means of ShareGPT in the vLLM paper (arXiv:2309.06180), those of long-rag follow arxiv_summarization in
