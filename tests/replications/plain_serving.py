@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from speclab.replications.chapter10.fleet.fleet import Fleet, Speculation
+from speclab.replications.chapter10.fleet.fleet import AssumedSpeculation, Fleet
 from speclab.replications.chapter10.fleet.workload import Requests
 from speclab.roofline.step import NO_PROMPTS, Rows, StepModel
 
@@ -45,7 +45,7 @@ class Row:
         return self.token_s[-1] if len(self.token_s) == self.output else math.nan
 
 
-def drawn(speculation: Speculation, stream: Iterator[float]) -> tuple[bool, int]:
+def drawn(speculation: AssumedSpeculation, stream: Iterator[float]) -> tuple[bool, int]:
     """Return whether one pass of one row has a draft, and how many of its tokens the target agrees with."""
     if speculation.alpha is not None:
         accepted = 0

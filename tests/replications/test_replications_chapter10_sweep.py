@@ -9,7 +9,7 @@ import pytest
 from speclab.errors import UserError
 from speclab.replications.chapter10 import capacity_over_seeds, compared, gaps, points, sweep
 from speclab.replications.chapter10.capacity import CHARGED
-from speclab.replications.chapter10.fleet.capacity import Bench
+from speclab.replications.chapter10.fleet.capacity import LoadTest
 from speclab.replications.chapter10.fleet.metrics import METRICS
 from speclab.replications.chapter10.presets import REFERENCE_RATE, SEED, WORKLOADS
 from speclab.replications.chapter10.searching import goodput
@@ -95,7 +95,7 @@ def test_looser_slos_are_met_more_often(h100: pd.DataFrame) -> None:
 
 
 def test_the_reference_load_is_half_of_what_the_plain_fleet_carries() -> None:
-    found = Bench(preset_fleet("h100-sxm", "baseline", "voice"), WORKLOADS["voice"], SEED).capacity(1.0)
+    found = LoadTest(preset_fleet("h100-sxm", "baseline", "voice"), WORKLOADS["voice"], SEED).capacity(1.0)
     assert found.rate == 2 * REFERENCE_RATE["voice"]
 
 

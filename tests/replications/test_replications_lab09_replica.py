@@ -6,7 +6,7 @@ import pytest
 from speclab import lab as labs
 from speclab.errors import UserError
 from speclab.predict.parameters import H100_8B
-from speclab.predict.step_time import Options
+from speclab.predict.step_time import ModelOptions
 from speclab.replications import published
 from speclab.replications.lab09.replica import DRAFT, EAGLE, FittedReplica, fit_replica
 from speclab.replications.lab09.replica_table import ASSUMED, GIVEN, NOT_MODELLED, PREDICTED, USED, replica_table
@@ -77,7 +77,7 @@ def test_launches_are_what_batch_1_leaves_beside_the_passes(model: FittedReplica
 
 
 def test_drafting_that_did_not_grow_would_cross_later(model: FittedReplica, figures: pd.DataFrame) -> None:
-    flat = fit_replica(figures, labs.load("lab09"), options=Options(drafting_grows=False))
+    flat = fit_replica(figures, labs.load("lab09"), options=ModelOptions(drafting_grows=False))
     assert (flat.crossing(DRAFT).value or 1e9) > 1.2 * (model.crossing(DRAFT).value or 0)
 
 

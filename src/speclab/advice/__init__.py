@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from speclab.advice import serve
-from speclab.advice.base import Advice, Change, ChosenK, Line, Part, Served, Tax
+from speclab.advice.base import Advice, Changeover, ChosenK, Line, Part, ServedArm, Tax
 from speclab.advice.warnings import warnings
 from speclab.errors import UserError
 from speclab.findings.choose_k import worth_measuring
@@ -104,7 +104,7 @@ def _part(
         name=name,
         served=tuple(_served(choice) for choice in made),
         changes=tuple(
-            Change(below=each.below, above=each.above, value=each.value, low=each.low, high=each.high,
+            Changeover(below=each.below, above=each.above, value=each.value, low=each.low, high=each.high,
                    status=each.status)
             for each in changes
         ),
@@ -115,10 +115,10 @@ def _part(
     )  # fmt: skip
 
 
-def _served(choice: Choice) -> Served:
+def _served(choice: Choice) -> ServedArm:
     low, high = choice.speed.interval
     others = tuple(arm for arm in choice.ties if arm != choice.arm)
-    return Served(
+    return ServedArm(
         concurrency=int(choice.concurrency), arm=choice.arm, speed_up=choice.speed.value, low=_number(low),
         high=_number(high), ties=others, status=choice.status,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from speclab import paths
 from speclab import run as runs
 from speclab.cli import progress, tables
 from speclab.cli.options import EngineOption, LabName, ListOption, err, split, whole_numbers
-from speclab.engines import Options
+from speclab.engines import EngineOptions
 from speclab.errors import UserError
 from speclab.results import lab_tables
 from speclab.run.plan import plan_arm
@@ -57,7 +57,7 @@ def run_lab(
     if (engine or loaded.engine) == "endpoint" and len(chosen or ()) != 1:
         found = f"found {arms!r}" if arms else "not given"
         raise UserError(found, "one server serves one arm: name exactly the one that it serves", key="--arms")
-    options = Options(device=device) if base_url is None else Options(base_url=base_url, device=device)
+    options = EngineOptions(device=device) if base_url is None else EngineOptions(base_url=base_url, device=device)
     phases = None if length_s is None else loaded.phases.model_dump() | {"length_s": length_s}
     plans = [
         plan_arm(

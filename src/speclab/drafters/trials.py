@@ -17,7 +17,7 @@ UNCHANGED = "unchanged"
 """The trial that the others are compared with."""
 
 
-class Change(Chosen):
+class RecipeChange(Chosen):
     """What one trial does differently."""
 
     seed: Any = None
@@ -31,7 +31,7 @@ class Trials(Chosen):
 
     steps: Some
     """Of each training whose change does not say otherwise."""
-    changes: dict[Name, Change]
+    changes: dict[Name, RecipeChange]
 
 
 def kept() -> Path:
@@ -58,11 +58,11 @@ def load(file: Path, base: Recipe) -> dict[str, Recipe]:
     if UNCHANGED in told.changes:
         raise UserError("is the trial that nothing is changed in", "call yours otherwise", file=file,
                         key=f"changes.{UNCHANGED}")  # fmt: skip
-    changes = {UNCHANGED: Change(), **told.changes}
+    changes = {UNCHANGED: RecipeChange(), **told.changes}
     return {name: _changed(base, told.steps, name, change, file) for name, change in changes.items()}
 
 
-def _changed(base: Recipe, steps: int, name: str, change: Change, file: Path) -> Recipe:
+def _changed(base: Recipe, steps: int, name: str, change: RecipeChange, file: Path) -> Recipe:
     asked = base.model_dump()
     asked["head"] |= {"steps": steps, **change.head}
     if change.seed is not None:

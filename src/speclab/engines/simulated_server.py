@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from speclab.engines.base import Answer, EngineFailure, EngineIdentity, Reading
-from speclab.engines.simulated_answers import DRAFTED, FIRST_POSITION, GENERATED, PROMPT, ROWS, Writer, Written
+from speclab.engines.simulated_answers import DRAFTED, FIRST_POSITION, GENERATED, PROMPT, ROWS, SimulatedAnswer, Writer
 from speclab.lab import Sampling
 from speclab.roofline.step import NO_PROMPTS, Prompts, Rows, StepModel
 
@@ -43,7 +43,7 @@ class Limits:
 class _Request:
     answer: Answer
     prompt_tokens: int
-    written: Written
+    written: SimulatedAnswer
     done: asyncio.Future[None]
     prefilled: int = 0
     first_step: int | None = None

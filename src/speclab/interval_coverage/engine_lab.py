@@ -17,7 +17,7 @@ from speclab.lab import Answers, Arm, Lab, Phases, SimulatedDrafter, Speculation
 from speclab.load.closed_loop import CellLog, run_cell
 from speclab.record import provenance, store
 from speclab.record.cell import Cell
-from speclab.record.schema import Asked, CellRecord
+from speclab.record.schema import CellRecord, CellSpec
 from speclab.results import lab_tables
 
 CONCURRENCIES = (2, 8, 32, 64)
@@ -101,7 +101,7 @@ def _cell(lab: Lab, arm: Arm, concurrency: int, seed: int) -> Cell:
     with asyncio.Runner(loop_factory=opening.loop_factory) as runner:
         runner.run(run())
     log, identity = made[0]
-    asked = Asked(
+    asked = CellSpec(
         lab=lab.name, arm=arm.arm, workload=WORKLOAD, concurrency=concurrency, repeat=0, engine="simulated",
         device=identity.device, target=lab.target.model, phases=lab.phases, sampling=lab.sampling,
         speculation=arm.speculation, server=lab.server_flags(arm), environment=lab.environment,

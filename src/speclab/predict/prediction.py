@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from speclab.errors import UserError
 from speclab.predict.fit import Fit
 from speclab.predict.parameters import Parameters
-from speclab.predict.step_time import ALL, NO_DRAFT, Draft, Options, step_s
+from speclab.predict.step_time import ALL, NO_DRAFT, Draft, ModelOptions, step_s
 from speclab.predict.traffic import Traffic
 from speclab.roofline.speculation import tokens_per_pass
 from speclab.roofline.transformers import Transformer
@@ -42,7 +42,7 @@ class Question:
         Marginal acceptance by draft position.
     traffic : Traffic
         What the rows hold.
-    options : Options
+    options : ModelOptions
         What the model leaves out or adds.
     """
 
@@ -50,7 +50,7 @@ class Question:
     draft: Draft
     acceptance: tuple[float, ...]
     traffic: Traffic
-    options: Options = ALL
+    options: ModelOptions = ALL
 
     def step_s(self, parameters: Parameters, rows: ArrayLike, k: int) -> Floats:
         """Return what a step of k draft positions takes, s; of the baseline's where k is 0."""

@@ -47,7 +47,7 @@ NO_DRAFT = Draft()
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ModelOptions:
     """What is left out of a plain roofline, each of which a model may leave out too.
 
     Attributes
@@ -79,7 +79,7 @@ class Options:
     launches_hide: bool = False
 
 
-ALL = Options()
+ALL = ModelOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def step(
     traffic: Traffic,
     draft: Draft = NO_DRAFT,
     tokens_per_step: float = 1.0,
-    options: Options = ALL,
+    options: ModelOptions = ALL,
 ) -> Parts:
     """Return what a step takes.
 
@@ -127,7 +127,7 @@ def step(
         Who drafts for them.
     tokens_per_step : float
         Tokens that a row keeps of a step, mean over all row-steps.
-    options : Options
+    options : ModelOptions
         What to leave out.
 
     Returns
@@ -157,7 +157,7 @@ def _step(
     traffic: Traffic,
     draft: Draft,
     tokens_per_step: float,
-    options: Options,
+    options: ModelOptions,
 ) -> Parts:
     """Return what a step takes that prefills `prompts` tokens."""
     written = batch * tokens_per_step
@@ -197,7 +197,7 @@ def step_s(
     traffic: Traffic,
     draft: Draft = NO_DRAFT,
     tokens_per_step: float = 1.0,
-    options: Options = ALL,
+    options: ModelOptions = ALL,
 ) -> Floats:
     """Return the time of a step, s; as `step`, all parts together."""
     return step(parameters, target, rows, traffic, draft, tokens_per_step, options).total_s
@@ -240,7 +240,7 @@ def _drafting_s(
     prompts: Floats,
     context: float,
     positions: float,
-    options: Options,
+    options: ModelOptions,
 ) -> Floats:
     assert draft.shape is not None
     if not options.drafting_grows:

@@ -16,7 +16,7 @@ from speclab.predict.calibration import Calibration
 from speclab.predict.errors import Errors, Predicted
 from speclab.predict.fit import Fit
 from speclab.predict.parameters import CPU_135M
-from speclab.predict.step_time import Options
+from speclab.predict.step_time import ModelOptions
 from speclab.predict.traffic import Traffic, closed_loop
 from speclab.probe import record as probed
 from speclab.probe.calibration import for_server
@@ -88,7 +88,7 @@ def cpu() -> Calibrated:
         fitted_arm="eagle3-k3",
         fitted_workload="chat",
         fitted_at=(found.lab.concurrencies[0], found.lab.concurrencies[-1]),
-        options=Options(eager=bool(found.lab.server.get("enforce-eager"))),
+        options=ModelOptions(eager=bool(found.lab.server.get("enforce-eager"))),
     )
     return measured.calibrated(found.tables.cells, setting)
 
@@ -142,7 +142,7 @@ def _h100(name: str, fit: Fit, launches: dict[str, float]) -> Calibration:
 def _cpu_calibration() -> Calibration:
     found = cpu()
     launch = found.calibration.parameters.launch_s
-    # without graphs a launch goes by the layer (`Options.eager`), and what is left is the same for every drafter
+    # without graphs a launch goes by the layer (`ModelOptions.eager`), and what is left is the same for every drafter
     launches = {"eagle3": launch, "draft-model": launch}
     return Calibration(CPU_LAB, found.calibration, None, found.setting.target, found.setting.options, launches)
 

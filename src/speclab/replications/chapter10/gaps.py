@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from speclab.replications.chapter10.fleet.capacity import Bench
+from speclab.replications.chapter10.fleet.capacity import LoadTest
 from speclab.replications.chapter10.fleet.metrics import latencies
 from speclab.replications.chapter10.presets import REFERENCE_RATE, SEED, WORKLOADS
 from speclab.replications.chapter10.speculation_presets import PAGE, preset_fleet
@@ -38,7 +38,7 @@ def gaps(device: str = "h100-sxm", workload: str = "offline-batch", stall_s: flo
         fleet = preset_fleet(device, preset, workload)
         if memory == "free":
             fleet = fleet.model_copy(update={"kv_tokens": room})
-        served = Bench(fleet, WORKLOADS[workload], SEED).run(REFERENCE_RATE[workload])
+        served = LoadTest(fleet, WORKLOADS[workload], SEED).run(REFERENCE_RATE[workload])
         itl = latencies(served).itl
         working = [(number, passes) for number, passes in enumerate(served.by_instance) if passes.end_s]
         late = sum(

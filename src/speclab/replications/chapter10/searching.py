@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from speclab.errors import UserError
-from speclab.replications.chapter10.fleet.capacity import Bench, Capacity
+from speclab.replications.chapter10.fleet.capacity import Capacity, LoadTest
 from speclab.replications.chapter10.fleet.fleet import Charges
 from speclab.replications.chapter10.fleet.metrics import at_capacity
 from speclab.replications.chapter10.presets import REFERENCE_RATE, SATURATING, WORKLOADS
@@ -16,7 +16,7 @@ SLOWEST = ("coding-agent", "chat", "voice", "long-rag", "offline-batch")
 """The workloads, the one that takes longest to simulate first."""
 
 
-def capacity(bench: Bench, workload: str) -> Capacity:
+def capacity(bench: LoadTest, workload: str) -> Capacity:
     """Return the highest load that is carried, from twice the reference load on; where all is asked at once, that."""
     if workload in SATURATING:
         return Capacity(SATURATING[workload], bench.run(SATURATING[workload]), 1)
@@ -30,7 +30,7 @@ def goodput(device: str, workload: str, preset: str, seed: int, charges: Charges
         # the page draws acceptance from seed 0 and arrivals from seed 1
         seeded = fleet.speculation.model_copy(update={"seed": seed - 1})
         fleet = fleet.model_copy(update={"speculation": seeded})
-    served = capacity(Bench(fleet, WORKLOADS[workload], seed), workload).served
+    served = capacity(LoadTest(fleet, WORKLOADS[workload], seed), workload).served
     if served is None:
         return float("nan")
     return at_capacity(served, fleet, saturated=workload in SATURATING)["goodput_per_gpu"]

@@ -1,4 +1,4 @@
-"""Speculation presets on the page's fleet. Every acceptance is assumed; each preset says from what.
+"""AssumedSpeculation presets on the page's fleet. Every acceptance is assumed; each preset says from what.
 
 ``mtp`` and ``draft-1b`` are the page's. ``eagle3`` and ``ngram`` take acceptance by position from what Lab 9 published
 (`replications.published`): the mean length fixes a geometric curve. ``mtp-cut-off`` is ``mtp`` in passes of fewer than
@@ -16,7 +16,7 @@ from speclab import lab as labs
 from speclab.config import validated
 from speclab.errors import UserError
 from speclab.replications import published
-from speclab.replications.chapter10.fleet.fleet import Charges, Fleet, Speculation
+from speclab.replications.chapter10.fleet.fleet import AssumedSpeculation, Charges, Fleet
 from speclab.replications.chapter10.presets import ALPHA, fleet
 
 PRESETS = ("baseline", "mtp", "draft-1b", "eagle3", "ngram", "mtp-cut-off")
@@ -33,7 +33,7 @@ _REVISES = "coding-agent"  # its answers repeat their prompt, as Lab 9's revisio
 class Assumed(NamedTuple):
     """How a preset speculates, and what that rests on."""
 
-    speculation: Speculation | None
+    speculation: AssumedSpeculation | None
     source: str
 
 
@@ -58,12 +58,12 @@ def assumed(preset: str, workload: str, cut_off_rows: int = CUT_OFF_ROWS) -> Ass
     if preset == "baseline":
         return Assumed(None, "nothing is drafted")
     if preset == "mtp":
-        return Assumed(Speculation(drafter="mtp-head-70b", k=3, alpha=ALPHA), flat)
+        return Assumed(AssumedSpeculation(drafter="mtp-head-70b", k=3, alpha=ALPHA), flat)
     if preset == "draft-1b":
-        return Assumed(Speculation(drafter="llama-3.2-1b", k=4, alpha=ALPHA), flat)
+        return Assumed(AssumedSpeculation(drafter="llama-3.2-1b", k=4, alpha=ALPHA), flat)
     if preset == "mtp-cut-off":
         keys = {"drafter": "mtp-head-70b", "k": 3, "alpha": ALPHA, "below_rows": cut_off_rows}
-        return Assumed(validated(Speculation, keys), f"{flat}; in passes of fewer than {cut_off_rows} rows")
+        return Assumed(validated(AssumedSpeculation, keys), f"{flat}; in passes of fewer than {cut_off_rows} rows")
     if preset == "eagle3":
         return _eagle3("revision" if workload == _REVISES else "chat")
     if preset == "ngram":
@@ -95,7 +95,7 @@ def _eagle3(workload: str) -> Assumed:
     ratio = float(brentq(lambda r: r + r**2 + r**3 - (length - 1), 0.01, 1.0))
     curve = tuple(ratio**position for position in (1, 2, 3))
     source = f"Lab 9's published length on {workload}, {length:g} tokens a draft, on a geometric curve"
-    return Assumed(Speculation(drafter="eagle3-head-70b", k=3, marginal=curve), source)
+    return Assumed(AssumedSpeculation(drafter="eagle3-head-70b", k=3, marginal=curve), source)
 
 
 @cache
@@ -110,7 +110,7 @@ def _ngram(workload: Literal["chat", "revision"]) -> Assumed:
     if arm is None:
         raise UserError("missing", "add the simulator's assumptions", key="simulated")
     draft_rate = arm.draft_rate[workload]
-    speculation = Speculation(k=8, marginal=curve, draft_rate=draft_rate, host_s=arm.host_ms_per_step * 1e-3)
+    speculation = AssumedSpeculation(k=8, marginal=curve, draft_rate=draft_rate, host_s=arm.host_ms_per_step * 1e-3)
     source = (
         f"Lab 9's published {length:g} tokens a draft on {workload}, near geometric; a draft on {draft_rate:.0%} of "
         f"passes and {arm.host_ms_per_step:g} ms of host time a pass, as assumed in the simulated Lab 9"

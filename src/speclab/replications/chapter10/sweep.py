@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from speclab.processes import spread
-from speclab.replications.chapter10.fleet.capacity import Bench
+from speclab.replications.chapter10.fleet.capacity import LoadTest
 from speclab.replications.chapter10.fleet.metrics import METRICS, at_capacity, at_load, attainment
 from speclab.replications.chapter10.marks import marks, size, verdict
 from speclab.replications.chapter10.presets import DEVICES, REFERENCE_RATE, SATURATING, SEED, WORKLOADS
@@ -121,7 +121,7 @@ def compared(points: pd.DataFrame) -> pd.DataFrame:
 
 def _point(device: str, workload: str, preset: str, cut_off_rows: int) -> dict[str, object]:
     fleet = preset_fleet(device, preset, workload, cut_off_rows=cut_off_rows)
-    bench = Bench(fleet, WORKLOADS[workload], SEED)
+    bench = LoadTest(fleet, WORKLOADS[workload], SEED)
     reference = bench.run(REFERENCE_RATE[workload])
     rate, full, runs = capacity(bench, workload)
     is_saturated = workload in SATURATING

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from speclab.config import validated
-from speclab.replications.chapter10.fleet.fleet import Fleet, Speculation
+from speclab.replications.chapter10.fleet.fleet import AssumedSpeculation, Fleet
 from speclab.roofline.devices import Device, together
 from speclab.roofline.devices import device as find_device
 from speclab.roofline.forward_pass import decode, verify
@@ -62,7 +62,7 @@ def device_table(
         must fit and does not.
     """
     rows = []
-    drafts = validated(Speculation, {"drafter": drafter, "k": k, "alpha": alpha})
+    drafts = validated(AssumedSpeculation, {"drafter": drafter, "k": k, "alpha": alpha})
     for slug in devices:
         find_device(slug)
         common = {"device": slug, "target": target, "gpus": gpus}
@@ -128,7 +128,7 @@ def cut_offs(
         ``device, context, break_even_rows, rows_that_fit``; the first is the fewest rows at which a token costs no less
         than plainly, NaN where all that fit gain.
     """
-    drafts = validated(Speculation, {"drafter": drafter, "k": k, "alpha": alpha})
+    drafts = validated(AssumedSpeculation, {"drafter": drafter, "k": k, "alpha": alpha})
     rows = []
     for slug in devices:
         find_device(slug)

@@ -18,7 +18,7 @@ from speclab.findings.crossover import Crossing, crossover
 from speclab.lab import Lab
 from speclab.predict.fit import Fit, Measured, Place, fit
 from speclab.predict.parameters import H100_8B, Parameters
-from speclab.predict.step_time import ALL, NO_DRAFT, Draft, Options, launch_s, step_s
+from speclab.predict.step_time import ALL, NO_DRAFT, Draft, ModelOptions, launch_s, step_s
 from speclab.predict.traffic import Traffic, closed_loop
 from speclab.roofline.transformers import transformer
 
@@ -52,7 +52,7 @@ class FittedReplica:
         Assumed share of n-gram's row-steps with a draft, by workload.
     grid : tuple of int
         The lab's concurrencies.
-    options : Options
+    options : ModelOptions
         What the model leaves out.
     """
 
@@ -61,7 +61,7 @@ class FittedReplica:
     traffic: Mapping[str, Traffic]
     draft_rate: Mapping[str, float]
     grid: tuple[int, ...]
-    options: Options = ALL
+    options: ModelOptions = ALL
 
     def rows(self, concurrency: ArrayLike) -> Floats:
         """Return the rows of a step: the baseline's published occupancy, interpolated in log concurrency."""
@@ -127,7 +127,7 @@ def fit_replica(
     published: pd.DataFrame,
     lab: Lab,
     *,
-    options: Options = ALL,
+    options: ModelOptions = ALL,
     start: Parameters = H100_8B,
     answer: float | None = None,
     free: Sequence[str] = FREE,
@@ -140,7 +140,7 @@ def fit_replica(
         As `speclab.replications.published.read` gives it.
     lab : Lab
         The simulated lab, for its assumptions: answer lengths, n-gram's draft rate, concurrencies.
-    options : Options
+    options : ModelOptions
         What the model leaves out, to see what it is worth.
     start : Parameters
         What is held, and where the fit begins.
@@ -171,7 +171,7 @@ def fit_replica(
     return FittedReplica(calibration, figures, traffic, draft_rate, lab.concurrencies, options)
 
 
-def _measured(figures: pd.Series[float], traffic: Traffic, options: Options) -> list[Measured]:
+def _measured(figures: pd.Series[float], traffic: Traffic, options: ModelOptions) -> list[Measured]:
     """Return the baseline's times per token: at batch 1 and 256 as published, at 128 from the throughput's ratio."""
     top = figures["b11"] * figures["b12"]
     seconds = {1: 1e-3 * figures["b01"], 128: figures["b10"] / (top / figures["b04"]), 256: 1 / figures["b12"]}
@@ -182,7 +182,7 @@ def _measured(figures: pd.Series[float], traffic: Traffic, options: Options) -> 
     ]
 
 
-def _time_per_token(label: str, seconds: float, rows: float, traffic: Traffic, options: Options) -> Measured:
+def _time_per_token(label: str, seconds: float, rows: float, traffic: Traffic, options: ModelOptions) -> Measured:
     def model(parameters: Parameters) -> float:
         return float(step_s(parameters, TARGET, rows, traffic, options=options))
 

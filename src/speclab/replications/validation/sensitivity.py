@@ -12,7 +12,7 @@ from speclab.errors import UserError
 from speclab.findings.crossover import Crossing
 from speclab.lab import Lab
 from speclab.predict.parameters import H100_8B, MEANINGS, Parameters
-from speclab.predict.step_time import ALL, Options
+from speclab.predict.step_time import ALL, ModelOptions
 from speclab.replications.lab09 import replica as lab09
 from speclab.replications.lab09.replica import DRAFT, EAGLE, FittedReplica, fit_replica
 from speclab.replications.validation import published as others
@@ -52,7 +52,7 @@ class Variant:
     kind : str
         `AS_IS`, `LEFT_OUT`, `HELD`, `ASSUMED` or `FITTED`.
     name : str
-    options : Options
+    options : ModelOptions
     start : Parameters
     answer : float, optional
         Mean answer, tokens.
@@ -62,7 +62,7 @@ class Variant:
 
     kind: str
     name: str
-    options: Options = ALL
+    options: ModelOptions = ALL
     start: Parameters = H100_8B
     answer: float | None = None
     fitted: str | None = None

@@ -10,7 +10,7 @@ from speclab.replications.chapter10.fleet.fleet import Fleet
 from speclab.replications.chapter10.fleet.metrics import ATTAINMENT_TARGET, RAMP, attainment
 from speclab.replications.chapter10.fleet.served import Served
 from speclab.replications.chapter10.fleet.simulate import NO_SLO, SLO, SLOViolated, serve
-from speclab.replications.chapter10.fleet.workload import Requests, Workload, draw
+from speclab.replications.chapter10.fleet.workload import FleetWorkload, Requests, draw
 
 HIGHEST = 1e4
 """Rate above which no search goes, sessions/s."""
@@ -30,18 +30,18 @@ class Capacity(NamedTuple):
     """Runs that the search took."""
 
 
-class Bench:
+class LoadTest:
     """One fleet and one workload, run at any rate with the same draws.
 
     Parameters
     ----------
-    fleet, workload : Fleet, Workload
+    fleet, workload : Fleet, FleetWorkload
         What serves, and what is asked.
     seed : int
         Of arrivals and lengths.
     """
 
-    def __init__(self, fleet: Fleet, workload: Workload, seed: int = 1):
+    def __init__(self, fleet: Fleet, workload: FleetWorkload, seed: int = 1):
         self.fleet, self.workload, self.seed = fleet, workload, seed
         self._bursts: list[Bursts] = []
 

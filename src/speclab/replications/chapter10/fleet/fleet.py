@@ -17,7 +17,7 @@ from speclab.roofline.step import StepModel
 from speclab.roofline.transformers import TRANSFORMERS, Transformer, transformer
 
 
-class Speculation(Chosen):
+class AssumedSpeculation(Chosen):
     """How tokens are drafted and how often the target agrees. All of it is assumed.
 
     Attributes
@@ -56,7 +56,7 @@ class Speculation(Chosen):
         return None if slug is None else _known(slug, TRANSFORMERS)
 
     @model_validator(mode="after")
-    def _one_acceptance(self) -> Speculation:
+    def _one_acceptance(self) -> AssumedSpeculation:
         if (self.alpha is None) == (self.marginal is None):
             raise ValueError("give either alpha or marginal")
         if self.marginal is None:
@@ -110,7 +110,7 @@ class Fleet(Chosen):
         GPUs of one instance, in tensor parallel.
     instances : int
         How many there are.
-    speculation : Speculation, optional
+    speculation : AssumedSpeculation, optional
         None decodes plainly.
     charges : Charges
         What drafting is charged.
@@ -124,7 +124,7 @@ class Fleet(Chosen):
     target: str = "llama-3-8b"
     gpus: int = Field(default=1, ge=1)
     instances: int = Field(default=1, ge=1)
-    speculation: Speculation | None = None
+    speculation: AssumedSpeculation | None = None
     charges: Charges = Charges()
     kv_tokens: int | None = Field(default=None, ge=1)
     max_rows: int = Field(default=256, ge=1)

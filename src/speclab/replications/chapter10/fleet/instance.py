@@ -60,10 +60,10 @@ class Instance:
             self.busy_until_s = now_s + step.seconds
             self.passes.note_prefill(now_s, self.busy_until_s, len(prompts), step)
         elif self.rows.count:
-            work = self.rows.work()
-            step = self._steps.decode(*work)
+            rows = self.rows.next_pass()
+            step = self._steps.decode(*rows)
             self.busy_until_s = now_s + step.seconds
-            self.passes.note_decode(now_s, self.busy_until_s, work.rows, step)
+            self.passes.note_decode(now_s, self.busy_until_s, rows.rows, step)
         else:
             self.busy_until_s = NEVER
 

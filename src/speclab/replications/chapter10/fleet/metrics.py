@@ -12,7 +12,7 @@ import numpy as np
 
 from speclab.replications.chapter10.fleet.fleet import Fleet
 from speclab.replications.chapter10.fleet.served import Floats, Ints, Served
-from speclab.replications.chapter10.fleet.workload import Workload
+from speclab.replications.chapter10.fleet.workload import FleetWorkload
 from speclab.roofline.devices import device
 
 RAMP = 0.1
@@ -84,7 +84,7 @@ def window(served: Served) -> Ints:
     return order[served.arrival_s[order] <= last]
 
 
-def attainment(served: Served, workload: Workload, multiple: float = 1.0) -> float:
+def attainment(served: Served, workload: FleetWorkload, multiple: float = 1.0) -> float:
     """Return the share of requests in the window that meet both SLOs, each relaxed `multiple` times.
 
     A request that no instance could ever hold misses them.

@@ -37,7 +37,7 @@ class Length(Chosen):
         return min(self.most, max(1, round(drawn)))
 
 
-class Workload(Chosen):
+class FleetWorkload(Chosen):
     """Sessions that arrive as a Poisson process.
 
     Attributes
@@ -106,12 +106,12 @@ class Requests:
         return len(self.prompt)
 
 
-def draw(workload: Workload, rate: float, seed: int, sessions: int | None = None) -> Requests:
+def draw(workload: FleetWorkload, rate: float, seed: int, sessions: int | None = None) -> Requests:
     """Return the requests of one run.
 
     Parameters
     ----------
-    workload : Workload
+    workload : FleetWorkload
         What they are like.
     rate : float
         Sessions per second.
