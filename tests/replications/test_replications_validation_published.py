@@ -12,7 +12,7 @@ from speclab.replications.validation.published_figures import Figure, Figures, f
 
 @pytest.fixture(scope="module")
 def table() -> pd.DataFrame:
-    return published.read("measured")
+    return published.read("others_measured")
 
 
 @pytest.fixture(scope="module")

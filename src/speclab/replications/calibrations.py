@@ -30,7 +30,7 @@ from speclab.replications.validation.measured import Calibrated, Setting
 from speclab.roofline.devices import device
 from speclab.roofline.transformers import Transformer, transformer
 
-OTHERS, BESIDES = "measured", "model_errors"
+OTHERS, BESIDES = "others_measured", "model_errors"
 """Tables of published figures: other people's measurements, and what the model needs besides them."""
 
 CPU_LAB = "cpu-smollm2"
