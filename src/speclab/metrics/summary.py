@@ -58,8 +58,8 @@ class Summary:
         baseline (`speclab.record.schema.CellSpec.conditions`); ``status`` (ok, failed) and ``failure`` (class and
         reason); ``requests`` sent, ``failed_requests``, ``ended_requests`` (those that times per output token are taken
         from, with ``one_token_answers`` among them, which have none), ``window_s``; each metric under its function's
-        name, quantiles as ``_p50`` and so on; ``failed_checks`` and ``warned_checks``, names joined by ``; `` or null. A
-        failed cell has null metrics.
+        name, quantiles as ``_p50`` and so on; ``failed_checks`` and ``warned_checks``, names joined by ``; `` or null.
+        A failed cell has null metrics.
     positions : pd.DataFrame
         Acceptance by draft position: the cell's keys, then `acceptance.COLUMNS`; no rows if it failed.
     checks : pd.DataFrame

@@ -38,7 +38,7 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
 """What is kept, and what makes it; the quickest first."""
 
 
-PRESETS = "speclab.replications.chapter10.levers.LEVERS"
+PRESETS_NAME = "speclab.replications.chapter10.speculation_presets.PRESETS"
 """What a table may be made with besides its function."""
 
 READS = (("published", "lab09.csv"), ("labs", "lab09/ngram-k8.yml"))
@@ -96,7 +96,7 @@ def _key(name: str) -> str:
     make = TABLES[name]
     function = make.func if isinstance(make, partial) else make
     code = _source().sha256(
-        f"{function.__module__}.{function.__qualname__}", *(PRESETS if make is not function else ())
+        f"{function.__module__}.{function.__qualname__}", *((PRESETS_NAME,) if make is not function else ())
     )
     return keys.joined(code, keys.of_files(getattr(paths, folder)() / file for folder, file in READS))
 
