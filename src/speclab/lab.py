@@ -241,6 +241,13 @@ class Lab(Chosen):
         arms = [self.arm(name) for name in self.arms]
         return tuple(arm.arm for arm in arms if arm.speculation and arm.speculation.method in methods)
 
+    def grid(self, arm: Arm) -> list[tuple[int, WorkloadName, int]]:
+        """Return repeat, workload and concurrency of each cell of one arm, in the order in which they are run."""
+        repeats = range(arm.repeats or self.repeats)
+        return list(
+            itertools.product(repeats, arm.workloads or self.workloads, arm.concurrencies or self.concurrencies)
+        )
+
     def server_flags(self, arm: Arm) -> dict[str, ServerFlag]:
         """Return the flags of ``vllm serve`` for one arm: the lab's, overridden by the arm's."""
         return {**self.server, **arm.server}

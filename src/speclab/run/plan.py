@@ -162,7 +162,8 @@ def _refuse_slips(
 
 
 def _grid(lab: Lab, arm: Arm, engine: EngineName, options: EngineOptions) -> list[CellSpec]:
-    device = options.device_of(engine, lab)
+    device, code_version = options.device_of(engine, lab), _code_version(engine, lab)
+    prompts_sha256 = {name: prompts.load(name, lab.sampling.seed).sha256 for name in arm.workloads or lab.workloads}
     return [
         CellSpec(
             lab=lab.name,
@@ -182,12 +183,10 @@ def _grid(lab: Lab, arm: Arm, engine: EngineName, options: EngineOptions) -> lis
             simulated_target=_target_for(workload, lab.simulated) if engine == "simulated" else None,
             simulated_drafter=_drafter_for(workload, arm.simulated) if engine == "simulated" else None,
             drafter_shape_sha256=_drafter_shape(arm) if engine == "simulated" else None,
-            prompts_sha256=prompts.load(workload, lab.sampling.seed).sha256,
-            code_version=_code_version(engine, lab),
+            prompts_sha256=prompts_sha256[workload],
+            code_version=code_version,
         )
-        for repeat in range(arm.repeats or lab.repeats)
-        for workload in arm.workloads or lab.workloads
-        for concurrency in arm.concurrencies or lab.concurrencies
+        for repeat, workload, concurrency in lab.grid(arm)
     ]
 
 
