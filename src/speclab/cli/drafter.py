@@ -8,13 +8,12 @@ from typing import Annotated
 
 import typer
 
-from speclab import paths
+from speclab import paths, whole
 from speclab.cli.options import err
 from speclab.drafters import checks, trials
 from speclab.drafters import recipe as recipes
 from speclab.drafters.recipe import Part, Recipe
 from speclab.errors import UserError
-from speclab.record import whole
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 

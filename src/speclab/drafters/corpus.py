@@ -15,14 +15,13 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from speclab import paths, processes
+from speclab import paths, processes, whole
 from speclab.drafters import prompts, sampling, stamp
 from speclab.drafters.dialogue import Dialogue
 from speclab.drafters.generate import write
 from speclab.drafters.llama import TargetNetwork
 from speclab.drafters.recipe import Recipe
 from speclab.errors import UserError
-from speclab.record import whole
 
 HELD_OUT = "held-out"
 PROMPTS = "prompts.jsonl"

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from speclab import whole
 from speclab.drafters import fresh, library, questions
 from speclab.drafters.overlap import Judged, words
 from speclab.drafters.recipe import Recipe
 from speclab.prompts.workloads import WORKLOADS
-from speclab.record import whole
 
 AT_ONCE = 128
 """Openings of a batch."""

@@ -14,10 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from speclab import whole
 from speclab.drafters.batches import Batch, CorpusRows
 from speclab.drafters.llama import Weights
 from speclab.engines.device import cpu_slug
-from speclab.record import whole
 
 SAVE_EVERY = 100
 JUDGE_EVERY = 200

@@ -11,12 +11,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from speclab import paths
+from speclab import paths, whole
 from speclab.config import Frozen
 from speclab.errors import UserError
 from speclab.probe.plan import VALUE_BYTES, Dtype, cut
 from speclab.probe.points import Part, Point
-from speclab.record import whole
 from speclab.record.schema import Made
 from speclab.roofline.forward_pass import work
 from speclab.roofline.transformers import BYTES_PER_VALUE, Transformer

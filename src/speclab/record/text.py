@@ -7,11 +7,11 @@ from pathlib import Path
 import pandas as pd
 from pydantic import ValidationError
 
+from speclab import whole
 from speclab.config import Frozen
 from speclab.engines.writing import TextAnswer
 from speclab.errors import UserError
 from speclab.lab import EngineName, Sampling, ServerFlag, Speculation
-from speclab.record import whole
 from speclab.record.schema import Failure, Provenance
 
 

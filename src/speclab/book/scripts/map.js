@@ -26,12 +26,12 @@ const question = (texts) => {
 };
 
 // The same question for the command line
-const commandOf = (asked) => [
+const commandOf = (asked, calibration) => [
   "speclab predict", `--device ${asked.device}`, `--model ${asked.model}`, asked.method === "eagle3" ? "" : `--method ${asked.method}`,
   `--k ${asked.k}`, `--acceptance ${asked.acceptance.join(",")}`, asked.drafting_ms === null ? "" : `--drafting-ms ${asked.drafting_ms}`,
   asked.draft_rate === 1 ? "" : `--draft-rate ${asked.draft_rate}`,
   asked.prompt === null ? `--context ${asked.context}` : `--prompt ${asked.prompt} --answer ${asked.answer}`,
-  asked.calibration === "lab09" ? "" : `--calibration ${asked.calibration}`, `--concurrency ${asked.concurrency[0]}`,
+  asked.calibration === calibration ? "" : `--calibration ${asked.calibration}`, `--concurrency ${asked.concurrency[0]}`,
 ].filter(Boolean).join(" ");
 
 const percent = (share) => `${(100 * share).toFixed(1)}%`;
@@ -149,7 +149,7 @@ const mountMap = (root, data) => {
     fieldPlot(map, field(data, asked, texts.up), texts.up, asked.concurrency[0]);
     list.replaceChildren(gridTable(grid, inside));
     errors.replaceChildren(...stated.map((each) => make("li", {}, `${errorWords(each)}.`)));
-    command.textContent = commandOf(asked);
+    command.textContent = commandOf(asked, data.calibration);
   };
 
   const draw = () => {

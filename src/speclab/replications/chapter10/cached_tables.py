@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from speclab import paths
+from speclab import paths, whole
 from speclab.cache import keys
 from speclab.cache.code import Source
 from speclab.cache.notes import Notes
 from speclab.errors import UserError
-from speclab.record import whole
 from speclab.replications.chapter10.capacity import capacity_over_seeds, charges
 from speclab.replications.chapter10.closed_forms import draws, theorems
 from speclab.replications.chapter10.gaps import gaps
