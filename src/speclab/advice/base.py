@@ -17,7 +17,7 @@ class ServedArm(Frozen):
     """95% interval of the speed-up; None where no noise is known."""
     high: float | None
     ties: tuple[str, ...]
-    """Other arms that cannot be told from the fastest."""
+    """Other arms with no detectable difference from the fastest."""
     status: str
     """``ok``, or ``not resolved``: neither a gain nor a loss against the baseline is shown here."""
 
@@ -36,7 +36,7 @@ class Changeover(Frozen):
     status: str
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """The change in a sentence."""
         point = "somewhere in between" if self.value is None else f"at {self.value:.0f}"
         return (
@@ -95,7 +95,7 @@ class Tax(Frozen):
 
 
 class ChosenK(Frozen):
-    """The k of one drafter at one place: the smallest that cannot be told from the fastest."""
+    """The k of one drafter at one place: the smallest with no detectable difference from the fastest."""
 
     drafter: str
     workload: str

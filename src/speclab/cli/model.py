@@ -50,7 +50,7 @@ def device_table(
     from speclab.replications.chapter10 import table
 
     with _named():
-        found = table.device_table(
+        rows = table.device_table(
             _devices(devices, table.DEVICES),
             _whole_numbers(contexts, "--context", table.CONTEXTS),
             _whole_numbers(batches, "--batch", table.BATCHES),
@@ -59,7 +59,7 @@ def device_table(
         )  # fmt: skip
     shown = ["device", "context", "batch", "plain_ms_per_token", "speculative_ms_per_token", "plain_bound",
              "verify_bound", "speed_up", "fits_memory"]  # fmt: skip
-    _print(found, json, shown)
+    _print(rows, json, shown)
 
 
 @cli.command("closed-forms")
@@ -90,9 +90,9 @@ def saturation(
     from speclab.replications.chapter10.saturation import CUT_OFF_ROWS, RATES
 
     with _named():
-        rows = CUT_OFF_ROWS if cut_off is None else cut_off
-        found = chapter10.saturation(_numbers(rates, "--rate", RATES), rows)
-    _print(found, json, list(found.columns))
+        cut_off_rows = CUT_OFF_ROWS if cut_off is None else cut_off
+        rows = chapter10.saturation(_numbers(rates, "--rate", RATES), cut_off_rows)
+    _print(rows, json, list(rows.columns))
 
 
 @cli.command("animation")
@@ -106,9 +106,9 @@ def animation(
 
     if variant is not None and variant not in VARIANTS:
         raise UserError(f"unknown variant {variant!r}", f"there are {', '.join(VARIANTS)}", key="--variant")
-    found = recorded()
-    found = found if variant is None else found[found["variant"] == variant]
-    _print(found, json, [name for name in found.columns if name not in ("kept", "requests", "passes")])
+    rows = recorded()
+    rows = rows if variant is None else rows[rows["variant"] == variant]
+    _print(rows, json, [name for name in rows.columns if name not in ("kept", "requests", "passes")])
 
 
 @cli.command("sweep")
@@ -127,11 +127,11 @@ def sweep(
 
     with _named():
         run = chapter10.points if all_metrics else chapter10.sweep
-        found = run(
+        rows = run(
             _devices(devices, DEVICES), split(workloads) or list(WORKLOADS), split(presets) or PAGE,
             cut_off_rows=CUT_OFF_ROWS if cut_off is None else cut_off,
         )  # fmt: skip
-    _print(found, json, [name for name in found.columns if name not in ("assumed", "runs")])
+    _print(rows, json, [name for name in rows.columns if name not in ("assumed", "runs")])
 
 
 @cli.command("capacity")
@@ -148,11 +148,11 @@ def capacity(
     from speclab.replications.chapter10.speculation_presets import PAGE
 
     with _named():
-        found = chapter10.capacity_over_seeds(
+        rows = chapter10.capacity_over_seeds(
             _devices(devices, DEVICES), split(workloads) or list(WORKLOADS), split(presets) or PAGE,
             seeds=range(1, seeds + 1),
         )  # fmt: skip
-    _print(found, json, list(found.columns))
+    _print(rows, json, list(rows.columns))
 
 
 @cli.command("charges")
@@ -163,8 +163,8 @@ def charges(device: Annotated[str, typer.Option(help="One device.")] = "h100", w
     from speclab.replications.chapter10.presets import WORKLOADS
 
     with _named():
-        found = chapter10.charges(_device(device), split(workloads) or list(WORKLOADS))
-    _print(found, json, list(found.columns))
+        rows = chapter10.charges(_device(device), split(workloads) or list(WORKLOADS))
+    _print(rows, json, list(rows.columns))
 
 
 @cli.command("gaps")
@@ -172,8 +172,8 @@ def gaps(json: Json = False) -> None:
     """Print why the 99th percentile of token gaps rises with speculation on the offline batch."""
     from speclab.replications import chapter10
 
-    found = chapter10.gaps()
-    _print(found, json, list(found.columns))
+    rows = chapter10.gaps()
+    _print(rows, json, list(rows.columns))
 
 
 @cli.command("keep")
@@ -235,9 +235,9 @@ def _parsed(
     if value is None:
         return list(default)
     try:
-        found = [parse(part) for part in split(value) or ()]
+        numbers = [parse(part) for part in split(value) or ()]
     except ValueError:
-        found = []
-    if not found or not all(0 < number < math.inf for number in found):
+        numbers = []
+    if not numbers or not all(0 < number < math.inf for number in numbers):
         raise UserError(f"found {value!r}", remedy, key=option)
-    return found
+    return numbers

@@ -205,8 +205,8 @@ def check(question: Question, concurrency: Sequence[float]) -> None:
     if not 0 < question.draft.draft_rate <= 1:
         raise UserError(f"found {question.draft.draft_rate:g}", "give a share above 0, at most 1", key="draft-rate")
     if not len(concurrency) or min(concurrency) < 1:
-        found = ", ".join(f"{at:g}" for at in concurrency) or "none"
-        raise UserError(f"found {found}", "give requests in flight, each at least 1", key="concurrency")
+        given_rows = ", ".join(f"{at:g}" for at in concurrency) or "none"
+        raise UserError(f"found {given_rows}", "give requests in flight, each at least 1", key="concurrency")
 
 
 def outside(calibration: Fit, question: Question, rows: Floats) -> list[str]:
@@ -215,16 +215,16 @@ def outside(calibration: Fit, question: Question, rows: Floats) -> list[str]:
     most_tokens = max(place.tokens for place in calibration.places)
     context = [place.context for place in calibration.places]
     tokens = float(rows.max()) * (1 + question.draft.k * question.draft.draft_rate)
-    found = []
+    warnings = []
     if rows.max() > most_rows * 1.01:
-        found.append(f"{rows.max():.0f} rows: fitted on at most {most_rows:.0f}")
+        warnings.append(f"{rows.max():.0f} rows: fitted on at most {most_rows:.0f}")
     if tokens > most_tokens * 1.01:
-        found.append(f"{tokens:.0f} positions in a step: fitted on at most {most_tokens:.0f}")
+        warnings.append(f"{tokens:.0f} positions in a step: fitted on at most {most_tokens:.0f}")
     if not min(context) / 2 <= question.traffic.context <= max(context) * 2:
-        found.append(
+        warnings.append(
             f"a context of {question.traffic.context:.0f} tokens: fitted on {min(context):.0f} to {max(context):.0f}"
         )
-    return found
+    return warnings
 
 
 def _crossover(parameters: Parameters, drawn: Sequence[Parameters], question: Question) -> Crossover:

@@ -1,4 +1,4 @@
-"""A question to the model from what a person query: shapes, traffic, launches; what cannot be is said here."""
+"""A query in the terms of the model: shapes, traffic, launches; impossible values are refused here."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def machine_of(query: Query, calibration: Calibration) -> Device | None:
 
 
 def question(query: Query, calibration: Calibration, parameters: Parameters) -> tuple[Question, list[str]]:
-    """Return the question in the model's terms, and what there is to say about it.
+    """Return the question in the model's terms, with notes on it.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def _launch(
     drafter: Transformer | None,
     traffic: Traffic,
 ) -> tuple[float | None, list[str]]:
-    """Return the launch part of a draft position, s: from what was query, or as the calibration has it."""
+    """Return the launch part of a draft position, s: from the query, or as calibrated."""
     if drafter is None:
         return None, []
     if query.drafting_ms is None:

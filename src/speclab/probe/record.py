@@ -92,7 +92,7 @@ class ProbeRecord(Frozen):
 
 
 def timed(point: Point, seconds: list[float], *, graph: bool) -> Timed:
-    """Return what the repeats of a point come to."""
+    """Summarise the repeats of a point."""
     low, median, high = np.quantile(seconds, (SPREAD[0], 0.5, SPREAD[1]))
     return Timed(
         part=point.part,

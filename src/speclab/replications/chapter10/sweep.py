@@ -1,4 +1,4 @@
-"""Five workloads by preset by device: what each point comes to, and how far from the baseline beside it."""
+"""Five workloads by preset by device: the metrics of each point, and its change from the baseline."""
 
 from __future__ import annotations
 

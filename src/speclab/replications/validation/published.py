@@ -57,7 +57,7 @@ def predicted(figures: Figures, parameters: Parameters, asked: Figure, options: 
     tokens = figures.tokens_per_step.get((asked.method, asked.dataset))
     if tokens is None:
         alone = figures.of(asked.method, asked.dataset)[0]
-        # tokens per step have a say in the step's time too, a small one: two rounds settle it
+        # the step's time depends on tokens per step too, weakly: two rounds settle it
         tokens = 2.0
         for _ in range(2):
             tokens = alone.speed_up / _ratio(figures, parameters, alone, tokens, options)
