@@ -98,7 +98,7 @@ class SimulatedDrafter(Chosen):
     """Time that each step pays while this arm runs, drafted or not (look-up, lost overlap), ms."""
     acceptance: dict[WorkloadName, tuple[Probability, ...]]
     """Marginal acceptance by draft position: share of drafts whose tokens up to here were all accepted."""
-    coverage: dict[WorkloadName, Probability] = {}
+    draft_rate: dict[WorkloadName, Probability] = {}
     """Share of row-steps in which the drafter has a draft at all; 1 where not given."""
 
     @model_validator(mode="after")
@@ -240,6 +240,13 @@ class Lab(Chosen):
         """Return the names of the arms that draft by one of these methods, in the lab's order."""
         arms = [self.arm(name) for name in self.arms]
         return tuple(arm.arm for arm in arms if arm.speculation and arm.speculation.method in methods)
+
+    def grid(self, arm: Arm) -> list[tuple[int, WorkloadName, int]]:
+        """Return repeat, workload and concurrency of each cell of one arm, in the order in which they are run."""
+        repeats = range(arm.repeats or self.repeats)
+        return list(
+            itertools.product(repeats, arm.workloads or self.workloads, arm.concurrencies or self.concurrencies)
+        )
 
     def server_flags(self, arm: Arm) -> dict[str, ServerFlag]:
         """Return the flags of ``vllm serve`` for one arm: the lab's, overridden by the arm's."""

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from speclab import lab as labs
 from speclab import results
-from speclab.advice import advise, advise_or_say_why, frames, serve, table
+from speclab.advice import advise, advise_or_say_why, frames, report, serve
 from speclab.advice.base import Advice, Part
 from speclab.errors import UserError
 from speclab.findings.schedule import at
@@ -47,7 +47,9 @@ def test_it_serves_what_gains_and_stops_where_that_loses(advice: Advice) -> None
     assert all(served.low is not None and served.low > 1 for served in chat.served[:2])
     (change,) = chat.changes
     assert 64 < change.low < (change.value or 0) < change.high < 256
-    assert change.told.startswith(f"eagle3-k3 up to {change.high} in flight, then baseline; back to eagle3-k3 below")
+    assert change.sentence.startswith(
+        f"eagle3-k3 up to {change.high} in flight, then baseline; back to eagle3-k3 below"
+    )
     assert chat.not_known == (4, 16, 128), "what was not run is not advised on"
     assert {"chat", "revision", "mix"} == {each.name for each in advice.parts}
 
@@ -105,7 +107,7 @@ def test_the_tables_say_the_same(advice: Advice) -> None:
 
 
 def test_json_is_strict_and_whole(advice: Advice) -> None:
-    read = json.loads(table.to_json(advice), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    read = json.loads(report.to_json(advice), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
     assert set(read) == set(Advice.model_fields)
     assert read["mix"] == {"chat": 0.75, "revision": 0.25}
     assert Advice.model_validate(read) == advice
@@ -148,7 +150,7 @@ def test_a_mix_whose_parts_were_never_run_at_one_load_is_told(found: Results) ->
     assert [part.name for part in made.parts] == ["chat", "revision"]
     console = Console(width=200)
     with console.capture() as shown:
-        console.print(table.rendered(made))
+        console.print(report.rendered(made))
     assert "mix: at no load are all its parts known" in shown.get()
 
 

@@ -38,7 +38,7 @@ COMMAND_ONLY = {"stated_error", "calibration"}
 def every_term() -> calibrations.Calibration:
     """Return a calibration in which no term of a step is zero; no fit here has a cost for each row."""
     found = calibrations.named("gsm8k")
-    parameters = found.fit.parameters.replaced(row_s=4e-6, token_s=3e-6, bend=2.4, lookup_s=2e-6)
+    parameters = found.fit.parameters.replaced(row_s=4e-6, token_s=3e-6, smoothing=2.4, lookup_s=2e-6)
     return replace(found, name=EVERY_TERM, fit=replace(found.fit, parameters=parameters))
 
 
@@ -106,13 +106,13 @@ ANSWERED = (
     replace(OPENING, device="b200", model="llama-3.1-70b", method="draft-model", drafting_ms=None, concurrency=(3,)),
     replace(OPENING, method="draft-model", drafting_ms=None, calibration="gsm8k", concurrency=None),
     replace(OPENING, method="draft-model", drafting_ms=0.05, concurrency=(1, 7, 128)),
-    replace(OPENING, method="ngram", k=5, acceptance=(0.5, 0.3, 0.2, 0.1, 0.05), coverage=0.4, concurrency=None),
+    replace(OPENING, method="ngram", k=5, acceptance=(0.5, 0.3, 0.2, 0.1, 0.05), draft_rate=0.4, concurrency=None),
     replace(OPENING, prompt=220.0, answer=301.0, concurrency=None),
     replace(OPENING, acceptance=(0.0, 0.0, 0.0), concurrency=(1, 64)),
     replace(OPENING, acceptance=(1.0, 1.0, 1.0), context=1.0, concurrency=(1, 4000)),
-    replace(OPENING, calibration=EVERY_TERM, coverage=0.8, concurrency=None),
+    replace(OPENING, calibration=EVERY_TERM, draft_rate=0.8, concurrency=None),
     replace(OPENING, calibration=EVERY_TERM, device="h200", method="draft-model", prompt=900.0, answer=90.0),
-    replace(OPENING, calibration=EVERY_TERM, method="ngram", drafting_ms=None, coverage=0.3, concurrency=None),
+    replace(OPENING, calibration=EVERY_TERM, method="ngram", drafting_ms=None, draft_rate=0.3, concurrency=None),
 )
 
 REFUSED = (
@@ -121,8 +121,8 @@ REFUSED = (
     replace(OPENING, acceptance=(0.63, 0.38, -1e-7)),
     replace(OPENING, k=2),
     replace(OPENING, k=0, acceptance=()),
-    replace(OPENING, coverage=0.0),
-    replace(OPENING, coverage=1.5),
+    replace(OPENING, draft_rate=0.0),
+    replace(OPENING, draft_rate=1.5),
     replace(OPENING, concurrency=(0,)),
     replace(OPENING, context=500.5, concurrency=(2000,)),
     replace(OPENING, context=4e6),
@@ -166,7 +166,7 @@ def test_every_warning_of_the_library_is_among_those_compared(answered: list[Ans
     said = " ".join(warning for each in answered for warning in each.prediction.warnings)
     for part in (
         "rows: fitted", "positions in a step", "a context of", "no measurement of B200", "no measurement of Llama",
-        "fill the memory", "has no launches", "own price of a draft position",
+        "fill the memory", "has no launches", "own passes for a draft position",
     ):  # fmt: skip
         assert part in said
 
@@ -235,7 +235,7 @@ def test_all_of_it_works_from_the_keyboard(page: Page) -> None:
         ("k", "2", "Acceptance by position: found 3 shares (0.63,0.38,0.25) for k = 2; give one share for each"),
         ("k", "2.5", "Draft positions, k: found '2.5'; give a whole number"),
         ("concurrency", "5000", "Requests in flight: 5000 requests of 500 tokens exceed the KV memory of H100 SXM;"),
-        ("coverage", "", "Share of steps with a draft: found ''; give a number"),
+        ("draft-rate", "", "Share of steps with a draft: found ''; give a number"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_said_at_its_field_and_no_old_verdict_stands(
@@ -249,7 +249,9 @@ def test_what_cannot_be_is_said_at_its_field_and_no_old_verdict_stands(
     assert blamed == ("acceptance" if "Acceptance" in said else field)
     assert page.value(f"document.querySelector('{WIDGET} .map-results').inert")
     page.choose("[name=k]", "3")
-    page.choose(f"[name={field}]", {"acceptance": ".63,.38,.25", "k": "3", "concurrency": "64", "coverage": "1"}[field])
+    page.choose(
+        f"[name={field}]", {"acceptance": ".63,.38,.25", "k": "3", "concurrency": "64", "draft-rate": "1"}[field]
+    )
     assert state(page)["state"] == "ok"
     assert page.value(f"document.querySelectorAll('{WIDGET} [aria-invalid]').length") == 0
 

@@ -106,7 +106,7 @@ CONFIGURATIONS: dict[str, Any] = {
     ],
     "workloads": [{"key": "chat", "label": "Chat"}, {"key": "voice", "label": "Voice"}],
     "devices": [{"key": "h100", "label": "H100"}, {"key": "a100", "label": "A100"}],
-    "levers": [
+    "presets": [
         {"key": "baseline", "label": "baseline", "colour": "#000000"},
         {"key": "mtp", "label": "MTP head", "colour": "#0072B2"},
     ],

@@ -230,8 +230,11 @@ def test_a_simulated_lab_needs_no_more_than_a_disk() -> None:
     assert done.stdout.rstrip().endswith("1 fine")
 
 
-def test_the_labs_are_listed() -> None:
+def test_the_labs_are_listed_with_the_cells_that_a_run_of_them_has(tmp_path: Path) -> None:
     done = speclab("labs")
-    assert done.returncode == 0
-    assert "lab09" in done.stdout
-    assert "cpu-smollm2" in done.stdout
+    assert done.returncode == 0, done.stderr
+    first_lines = [line.split() for line in done.stdout.splitlines() if not line.startswith("  ")]
+    cells = {words[0]: words[-1] for words in first_lines}
+    assert (cells["cpu-smollm2"], cells["lab09"]) == ("180", "90")
+    run = speclab("run", "cpu-smollm2", "--device", "some-cpu", "--out", tmp_path, "--dry-run")
+    assert "180 cells to run on vllm (some-cpu)" in run.stdout, run.stderr

@@ -68,7 +68,7 @@ def test_the_sweep_of_one_device_and_workload() -> None:
 
 
 def test_all_metrics_of_a_point() -> None:
-    (row,) = printed("sweep", "--points", "--device", "h100", "--workload", "offline-batch", "--lever", "eagle3")
+    (row,) = printed("sweep", "--points", "--device", "h100", "--workload", "offline-batch", "--speculation", "eagle3")
     assert {"slo_0_5x", "tokens_per_pass", "draft_share", "capacity_rate", "assumed"} <= row.keys()
 
 
@@ -83,7 +83,7 @@ def test_tables_in_the_terminal() -> None:
     [
         (["table", "--device", "h1000"], "--device: unknown device 'h1000'; the known devices: h100-sxm"),
         (["sweep", "--device", ""], "--device: unknown device ''"),
-        (["sweep", "--lever", ""], "--lever: unknown lever ''"),
+        (["sweep", "--speculation", ""], "--speculation: unknown speculation preset ''"),
         (["table", "--gamma", "0"], "--gamma: found 0; must be greater than or equal to 1"),
         (["table", "--alpha", "1.5"], "--alpha: found 1.5; must be less than or equal to 1"),
         (["table", "--alpha", "nan"], "--alpha: found nan; give a finite number"),
@@ -96,7 +96,7 @@ def test_tables_in_the_terminal() -> None:
         (["saturation", "--cut-off", "0"], "--cut-off: found 0"),
         (["animation", "--variant", "on"], "--variant: unknown variant 'on'; there are off"),
         (["sweep", "--workload", "chess"], "--workload: unknown workload 'chess'"),
-        (["sweep", "--lever", "medusa"], "--lever: unknown lever 'medusa'"),
+        (["sweep", "--speculation", "medusa"], "--speculation: unknown speculation preset 'medusa'"),
         (["sweep", "--device", "a100-40gb", "--workload", "chat"], "4 x a100-40gb"),
         (["charges", "--device", "h1000"], "--device: unknown device 'h1000'"),
         (["capacity", "--workload", "chess"], "--workload: unknown workload 'chess'"),

@@ -8,7 +8,7 @@ import pytest
 
 from speclab import lab as labs
 from speclab import paths
-from speclab.doctor import RULES, examine, models, table
+from speclab.doctor import RULES, examine, models, report
 from speclab.doctor.base import Diagnosis, Gpu, Machine
 from speclab.doctor.machine import gpus, probe
 from speclab.lab import Lab
@@ -116,7 +116,7 @@ def test_each_engine_has_its_rules() -> None:
 
 def test_the_table_counts_and_the_json_reads_back() -> None:
     _, diagnoses = of_lab09(Machine())
-    rows = json.loads(table.to_json(diagnoses))
+    rows = json.loads(report.to_json(diagnoses))
     assert [Diagnosis.model_validate(row) for row in rows] == diagnoses
     failing = sum(row["level"] == "will fail" for row in rows)
-    assert table.counted(diagnoses).startswith(f"{failing} will fail · ")
+    assert report.counted(diagnoses).startswith(f"{failing} will fail · ")

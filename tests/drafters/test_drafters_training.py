@@ -14,10 +14,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from speclab.drafters import checkpoint, corpus, distill, head_training, loss, making, training
-from speclab.drafters.batches import Batch, Rows
+from speclab.drafters.batches import Batch, CorpusRows
 from speclab.drafters.dialogue import Dialogue
 from speclab.drafters.generate import write
-from speclab.drafters.llama import Target
+from speclab.drafters.llama import TargetNetwork
 from speclab.drafters.loss import Goal, cross_entropy
 from speclab.drafters.recipe import Recipe
 from speclab.drafters.replay import Tally
@@ -37,7 +37,7 @@ def made(recipe: Recipe, work: Path, tmp_path_factory: pytest.TempPathFactory) -
 def test_answers_and_states_are_those_of_transformers(target: Path) -> None:
     from transformers import AutoModelForCausalLM
 
-    ours, dialogue = Target.load(target), Dialogue.load(target)
+    ours, dialogue = TargetNetwork.load(target), Dialogue.load(target)
     prompts = [dialogue.asked(text) for text in ("again and again", "def add(first, second):", "A draft")]
     rows = write(ours, prompts, most=10, stops=(), keep=(0, 1, 2))
     theirs = AutoModelForCausalLM.from_pretrained(target, dtype=torch.bfloat16)
@@ -52,7 +52,7 @@ def test_answers_and_states_are_those_of_transformers(target: Path) -> None:
 
 
 def test_rows_that_end_leave_the_others_as_they_were(target: Path) -> None:
-    ours, dialogue = Target.load(target), Dialogue.load(target)
+    ours, dialogue = TargetNetwork.load(target), Dialogue.load(target)
     prompts = [dialogue.asked(f"again {number}") for number in range(6)]
     whole = write(ours, prompts, most=12, stops=())
     stop = int(whole[0].tokens[whole[0].prompt + 3])
@@ -124,7 +124,7 @@ def test_the_notes_say_what_was_learnt_from(made: dict[str, Path], recipe: Recip
     notes = made["head"].parent / "tiny"
     with (notes / "corpus.csv").open(encoding="utf-8") as file:
         counted = {row["what"]: int(row["count"]) for row in csv.DictReader(file)}
-    rows = Rows(corpus.files(work / "corpus"))
+    rows = CorpusRows(corpus.files(work / "corpus"))
     assert counted["answer tokens"] == rows.answer_tokens > 0
     assert counted["templated prompts"] <= 24
     assert len((notes / "held_out.jsonl").read_text(encoding="utf-8").splitlines()) == recipe.corpus.held_out
@@ -164,23 +164,23 @@ def logged(folder: Path) -> dict[str, list[str]]:
 
 
 def test_a_head_reads_only_states_that_the_corpus_keeps(recipe: Recipe, work: Path, tmp_path: Path) -> None:
-    assert Rows(corpus.files(work / "corpus")).kept((2, 0)) == (2, 0)
+    assert CorpusRows(corpus.files(work / "corpus")).kept((2, 0)) == (2, 0)
     other = recipe.model_copy(update={"head": recipe.head.model_copy(update={"layers": (0, 1, 4)})})
     with pytest.raises(UserError, match=r"head.layers: the corpus keeps no states after layer 4, only after 0, 1, 2;"):
         head_training.run(other, work / "corpus", tmp_path / "head", lambda line: None)
     mixed = [*corpus.files(work / "corpus"), tmp_path / "shard-009.safetensors"]
     save_file(load_file(str(mixed[0])), str(mixed[-1]), {"layers": "0 2 1"})
     with pytest.raises(UserError, match=r"shard-009.safetensors: keeps states after layers 0, 2, 1, others after 0"):
-        Rows(mixed).kept((2,))
+        CorpusRows(mixed).kept((2,))
     save_file(load_file(str(mixed[0])), str(mixed[-1]))
     with pytest.raises(UserError, match=r"shard-009.safetensors: does not say which layers it keeps"):
-        Rows(mixed)
+        CorpusRows(mixed)
 
 
 def test_a_head_goes_on_from_one_that_was_made_before(
     recipe: Recipe, work: Path, made: dict[str, Path], tmp_path: Path
 ) -> None:
-    target, rows = Target.load(Path(recipe.target)), Rows(corpus.files(work / "corpus"))
+    target, rows = TargetNetwork.load(Path(recipe.target)), CorpusRows(corpus.files(work / "corpus"))
     further = recipe.model_copy(update={"head": recipe.head.model_copy(update={"start": str(made["head"])})})
     head = head_training.going_on(further, target, rows.kept((0, 1, 2)))
     checkpoint.save_head(head, (0, 1, 2), Path(recipe.target), tmp_path / "again")
@@ -193,18 +193,18 @@ def test_a_head_goes_on_from_one_that_was_made_before(
 
 
 def test_a_corpus_beside_brings_rows_but_none_that_is_held_out(recipe: Recipe, work: Path) -> None:
-    shards, held = corpus.files(work / "corpus"), Rows([work / "corpus" / f"{corpus.HELD_OUT}.safetensors"])
-    alone = Rows(shards, held.asked())
-    assert len(alone.places) == len(Rows(shards).places) > len(held.places) == len(held.asked()) == 4
-    assert len(Rows([*shards, *shards], held.asked()).places) == 2 * len(alone.places)
-    assert len(Rows([*shards, *held.files], held.asked()).places) == len(alone.places)
+    shards, held = corpus.files(work / "corpus"), CorpusRows([work / "corpus" / f"{corpus.HELD_OUT}.safetensors"])
+    alone = CorpusRows(shards, held.asked())
+    assert len(alone.places) == len(CorpusRows(shards).places) > len(held.places) == len(held.asked()) == 4
+    assert len(CorpusRows([*shards, *shards], held.asked()).places) == 2 * len(alone.places)
+    assert len(CorpusRows([*shards, *held.files], held.asked()).places) == len(alone.places)
 
 
 def test_a_head_learns_one_answer_by_heart(recipe: Recipe, work: Path) -> None:
-    rows = Rows(corpus.files(work / "corpus"))
+    rows = CorpusRows(corpus.files(work / "corpus"))
     batch = rows.batch([0])
     torch.manual_seed(1)
-    target = Target.load(Path(recipe.target))
+    target = TargetNetwork.load(Path(recipe.target))
     ids = head_training.draft_ids(rows, target.shape.vocabulary, 400)
     head = head_training.beginning(recipe, target, ids, rows.kept(recipe.head_layers(2)))
     teacher = head_training.Teacher(target, ids, rows.kept((2,))[0], rows.common_start)
@@ -257,8 +257,8 @@ def test_a_replay_jumps_behind_what_it_kept() -> None:
 
 
 def test_a_draft_models_replay_counts_what_it_says_itself(recipe: Recipe, work: Path) -> None:
-    target = Target.load(Path(recipe.target))
-    rows = Rows(corpus.files(work / "corpus"))
+    target = TargetNetwork.load(Path(recipe.target))
+    rows = CorpusRows(corpus.files(work / "corpus"))
     whole = distill.initial(load_file(str(Path(recipe.target) / "model.safetensors")), (0, 1))
     figures = distill.replay(whole, target, rows, 512)
     assert figures["position_0"] > 0.9, "the target's own layers say what the target says, near-ties apart"

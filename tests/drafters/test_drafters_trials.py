@@ -26,7 +26,7 @@ def test_each_trial_changes_one_thing_and_the_unchanged_one_nothing_but_the_step
     assert list(tried) == ["unchanged", "wide", "long", "other"]
     assert tried["unchanged"].head == BASE.head.model_copy(update={"steps": 40})
     assert all(recipe.corpus == BASE.corpus for recipe in tried.values())
-    said = {name: trials.told(recipe, tried["unchanged"]) for name, recipe in tried.items()}
+    said = {name: trials.described(recipe, tried["unchanged"]) for name, recipe in tried.items()}
     assert said == {"unchanged": "", "wide": "draft_vocabulary 99", "long": "steps 80", "other": "seed 4"}
 
 
@@ -48,5 +48,5 @@ def test_a_mistake_is_one_line_with_the_trials_name(tmp_path: Path, changes: str
 
 def test_what_was_tried_beside_the_kept_recipe_can_be_tried_again() -> None:
     tried = trials.load(trials.kept(), recipes.load(recipes.kept()))
-    said = [trials.told(recipe, tried[trials.UNCHANGED]) for recipe in tried.values()]
+    said = [trials.described(recipe, tried[trials.UNCHANGED]) for recipe in tried.values()]
     assert len(set(said)) == len(tried) > 5, "each trial is another one"

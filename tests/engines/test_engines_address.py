@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from speclab.engines import Options
+from speclab.engines import EngineOptions
 from speclab.engines.address import identity, root
 from speclab.errors import UserError
 from speclab.run import plan
@@ -46,7 +46,7 @@ def test_a_password_is_not_repeated() -> None:
 
 def test_another_server_is_another_cell_and_only_for_the_engine_endpoint() -> None:
     def cell(url: str, engine: str = "endpoint") -> str:
-        options = Options(base_url=url, device="a-gpu")
+        options = EngineOptions(base_url=url, device="a-gpu")
         return plan.plan_arm("lab09", "baseline", engine=engine, options=options).cells[0].sha256  # type: ignore[arg-type]
 
     assert cell("http://a:8000/v1") != cell("http://b:8000/v1")

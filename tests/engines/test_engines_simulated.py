@@ -15,8 +15,8 @@ from speclab.engines.base import Answer, Engine, EngineFailure, Reading
 from speclab.errors import UserError
 from speclab.lab import Arm, Lab, Phases, Sampling, WorkloadName
 from speclab.load.closed_loop import CellLog, run_cell
-from speclab.roofline.cost import decode, pass_time, prefill, verify
 from speclab.roofline.devices import device
+from speclab.roofline.forward_pass import decode, pass_time, prefill, verify
 from speclab.roofline.speculation import tokens_per_pass
 from speclab.roofline.step import STEP_OVERHEAD_S
 from speclab.roofline.transformers import transformer
@@ -87,13 +87,13 @@ def test_the_closed_loop_keeps_its_concurrency(arm: str, concurrency: int) -> No
 def test_tokens_per_step_and_acceptance_are_those_of_the_file(arm: str) -> None:
     read = LAB.arm(arm)
     assert read.simulated is not None
-    curve, coverage = read.simulated.acceptance["chat"], read.simulated.coverage.get("chat", 1.0)
+    curve, draft_rate = read.simulated.acceptance["chat"], read.simulated.draft_rate.get("chat", 1.0)
     log, reading = cell(arm, 64)
 
     tokens = decode_tokens(log)
     assert len(tokens) > 10_000
     error = tokens.std() / len(tokens) ** 0.5
-    assert tokens.mean() == pytest.approx(tokens_per_pass(curve, coverage), abs=4 * error)
+    assert tokens.mean() == pytest.approx(tokens_per_pass(curve, draft_rate), abs=4 * error)
 
     assert reading.drafts is not None
     assert reading.accepted_by_position is not None
@@ -101,8 +101,8 @@ def test_tokens_per_step_and_acceptance_are_those_of_the_file(arm: str) -> None:
         error = (share * (1 - share) / reading.drafts) ** 0.5
         assert reading.accepted_by_position[position] / reading.drafts == pytest.approx(share, abs=4 * error)
     row_steps = sum(len(answer.event_s) - 1 for answer in log.answers if len(answer.event_s))
-    error = (coverage * (1 - coverage) / row_steps) ** 0.5
-    assert reading.drafts / row_steps == pytest.approx(coverage, abs=4 * error)
+    error = (draft_rate * (1 - draft_rate) / row_steps) ** 0.5
+    assert reading.drafts / row_steps == pytest.approx(draft_rate, abs=4 * error)
 
 
 def test_one_row_steps_exactly_as_the_cost_model_says() -> None:

@@ -73,12 +73,12 @@ def test_where_an_answer_ends(sampling: Sampling, room: int | None, tokens: int,
 @given(
     length=st.integers(1, 600),
     survival=st.lists(st.floats(0, 1), min_size=1, max_size=8),
-    coverage=st.floats(0, 1),
+    draft_rate=st.floats(0, 1),
     prompt=st.integers(1, 2000),
 )
-def test_laws_of_an_answer(length: int, survival: list[float], coverage: float, prompt: int) -> None:
+def test_laws_of_an_answer(length: int, survival: list[float], draft_rate: float, prompt: int) -> None:
     curve = tuple(sorted(survival, reverse=True))
-    writer = Writer(Answers(mean_tokens=length, cv=0), 1, "a", "chat", marginal=curve, coverage=coverage)
+    writer = Writer(Answers(mean_tokens=length, cv=0), 1, "a", "chat", marginal=curve, draft_rate=draft_rate)
     written = writer.write("p", prompt, Sampling(max_tokens=600))
     steps, tokens = written.steps, written.event_tokens
     assert tokens.sum() == length == steps[:, GENERATED].sum()

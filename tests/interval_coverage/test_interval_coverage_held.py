@@ -67,7 +67,7 @@ def test_how_often_by_hand():
 
 
 def test_the_whole_way_over_the_simulated_engine():
-    rows = engine_lab.intervals([engine_lab.tables_of_lab(seed) for seed in range(2)])
+    rows = engine_lab.intervals([engine_lab.tables_of_lab("lab09", "ngram-k8", seed) for seed in range(2)])
     assert set(rows["source"]) == {"0", "1"}
     assert (rows["low"] < rows["value"]).all()
     assert (rows["value"] < rows["high"]).all()
@@ -87,5 +87,5 @@ def test_the_kept_experiment_says_what_the_book_says():
 
 def test_a_missing_experiment_names_its_command(tmp_path, monkeypatch):
     monkeypatch.setenv("SPECLAB_ROOT", str(tmp_path))
-    with pytest.raises(UserError, match=r"python -m speclab\.coverage\.experiment"):
+    with pytest.raises(UserError, match=r"python -m speclab\.interval_coverage\.experiment --lab LAB --arm ARM"):
         experiment.read()

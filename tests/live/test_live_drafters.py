@@ -11,7 +11,7 @@ import pytest
 from speclab.engines import vllm, weights
 from speclab.engines.base import Reading
 from speclab.engines.endpoint import Endpoint
-from speclab.engines.writing import Written
+from speclab.engines.writing import TextAnswer
 from speclab.lab import Arm, Lab, Sampling, Speculation, Target
 from speclab.prompts.base import Prompt
 
@@ -49,7 +49,7 @@ def head(target: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return making.make("head", recipe, folder, folder / "made", folder / "notes", lambda line: None)
 
 
-def written(target: Path, speculation: Speculation | None, log: Path) -> tuple[list[Written], Reading]:
+def written(target: Path, speculation: Speculation | None, log: Path) -> tuple[list[TextAnswer], Reading]:
     lab = Lab(
         title="Tiny",
         question="What does it write?",
@@ -64,7 +64,7 @@ def written(target: Path, speculation: Speculation | None, log: Path) -> tuple[l
     )
     arm = Arm(lab="tiny", arm="arm", label="arm", speculation=speculation)
 
-    async def main() -> tuple[list[Written], Reading]:
+    async def main() -> tuple[list[TextAnswer], Reading]:
         async with vllm.opening(lab, arm, log, ready_within_s=300.0).engine() as engine:
             assert isinstance(engine, Endpoint)
             return [await engine.write(prompt, SAMPLING) for prompt in PROMPTS], await engine.read()

@@ -29,7 +29,7 @@ from speclab.engines.base import Reading
 from speclab.engines.guard import is_alive
 from speclab.record import store
 from speclab.record.cell import Cell
-from speclab.record.schema import Asked, CellRecord
+from speclab.record.schema import CellRecord, CellSpec
 from speclab.results import lab_tables
 from speclab.run import session
 from speclab.run.plan import plan_arm
@@ -228,7 +228,7 @@ def test_a_server_that_stops_behind_a_healthy_page_is_hung_and_ended_for_good(ro
     stopped: list[psutil.Process] = []
     health: list[int] = []
 
-    def stop(asked: Asked, elapsed_s: float, reading: Reading | None) -> None:
+    def stop(asked: CellSpec, elapsed_s: float, reading: Reading | None) -> None:
         port = port_of(os.getpid())
         if port is None or stopped:
             return

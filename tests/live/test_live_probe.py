@@ -73,7 +73,7 @@ def test_a_pass_gives_the_logits_of_transformers_own_llama() -> None:
         groups = SMALL.heads // SMALL.kv_heads
         attend = attention.products(positions, context + positions, groups, torch.float32, "cpu")
         cache = tuple((_longer(layer.keys, positions), _longer(layer.values, positions)) for layer in past.layers)
-        batch = step.Batch(ids[:, context:], cache, cos, sin, attend)
+        batch = step.PassInput(ids[:, context:], cache, cos, sin, attend)
         given = step.run(SMALL, _weights_of(theirs), batch)
     assert wanted.abs().max() > 0.1
     torch.testing.assert_close(given.view_as(wanted), wanted, rtol=1e-4, atol=1e-5)

@@ -11,7 +11,7 @@ import pytest
 from speclab.engines import vllm, weights
 from speclab.engines.base import Answer, Opening, Reading
 from speclab.engines.endpoint import Endpoint
-from speclab.engines.writing import Written
+from speclab.engines.writing import TextAnswer
 from speclab.lab import Arm, Lab, Sampling, Speculation, Target
 from speclab.prompts.base import Prompt
 
@@ -81,7 +81,7 @@ def test_acceptance_is_held_at_the_marginal_rates_that_were_asked_for(model: Pat
 
 
 def test_in_float32_n_gram_writes_what_the_baseline_writes(model: Path, tmp_path: Path) -> None:
-    async def written(speculation: Speculation | None) -> tuple[list[Written], Reading]:
+    async def written(speculation: Speculation | None) -> tuple[list[TextAnswer], Reading]:
         opening = an_opening(model, speculation, "float32", tmp_path / "server.log")
         async with opening.engine() as engine:
             assert isinstance(engine, Endpoint)

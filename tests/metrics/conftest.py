@@ -10,7 +10,7 @@ import pytest
 from speclab.engines.base import EngineIdentity, Reading
 from speclab.lab import Phases, Sampling, Speculation
 from speclab.record.cell import Cell
-from speclab.record.schema import Asked, CellRecord, ClientLag, Failure, Provenance
+from speclab.record.schema import CellRecord, CellSpec, ClientLag, Failure, Provenance
 
 MakeRequest = Callable[..., dict[str, Any]]
 MakeCell = Callable[..., Cell]
@@ -61,7 +61,7 @@ def make_cell() -> MakeCell:
             speculation = Speculation(
                 method="ngram", num_speculative_tokens=k, prompt_lookup_min=2, prompt_lookup_max=4
             )
-        asked = Asked(
+        asked = CellSpec(
             lab="lab09", arm=f"ngram-k{k}" if k else "baseline", workload="chat", concurrency=concurrency, repeat=0,
             engine="simulated", device="h100-sxm", target="a model", phases=Phases(), sampling=Sampling(),
             speculation=speculation, server=server or {}, environment={}, prompts_sha256="0", code_version="1",

@@ -28,7 +28,7 @@ def test_exact_figures_give_the_parameters_back() -> None:
     for name in ("byte_per_s", "flop_per_s", "overhead_s"):
         assert getattr(found.parameters, name) == pytest.approx(getattr(TRUE, name), rel=1e-3)
     assert max(map(abs, found.residuals.values())) < 1e-5
-    assert found.parameters.bend == H100_8B.bend
+    assert found.parameters.smoothing == H100_8B.smoothing
 
 
 def test_more_parameters_than_figures_are_refused() -> None:
@@ -65,7 +65,7 @@ def test_mistakes_are_one_sentence(figures: list[Measured], free: list[str], exp
 def test_draws_are_as_uncertain_as_the_fit_says() -> None:
     found = fit([measured(rows) for rows in (1, 64, 512, 2048)], H100_8B, ["byte_per_s", "flop_per_s"], "x")
     drawn = found.draws(2000, seed=3)
-    for name in ("flop_per_s", "bend"):
+    for name in ("flop_per_s", "smoothing"):
         spread = np.std(np.log([getattr(each, name) for each in drawn]))
         assert spread == pytest.approx(found.relative_error(name), rel=0.1)
     assert found.draws(3) == found.draws(3)

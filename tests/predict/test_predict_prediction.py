@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from speclab.errors import UserError
-from speclab.predict.cost import bill
+from speclab.predict.cost import token_cost
 from speclab.predict.fit import Fit, Place
 from speclab.predict.parameters import H100_8B
 from speclab.predict.prediction import Question, crossing, predict, speed_up
@@ -82,7 +82,7 @@ def test_what_lies_outside_the_fit_is_said() -> None:
         ({"acceptance": (1.2, 0.7, 0.2)}, "acceptance: found 1.2; acceptance is a share"),
         ({"acceptance": (0.6, 0.4, -0.1)}, "acceptance: found -0.1; acceptance is a share"),
         ({"acceptance": (0.6, 0.4)}, r"acceptance: found 2 shares \(0.6,0.4\) for k = 3"),
-        ({"draft": Draft(3, HEAD, coverage=0.0)}, "coverage: found 0; give a share above 0"),
+        ({"draft": Draft(3, HEAD, draft_rate=0.0)}, "draft-rate: found 0; give a share above 0"),
     ],
 )
 def test_a_question_that_cannot_be_is_refused(change: dict[str, object], expected: str) -> None:
@@ -99,7 +99,7 @@ def test_requests_in_flight_are_at_least_one(concurrency: list[float]) -> None:
 def test_a_million_tokens_by_hand() -> None:
     h100 = device("h100-sxm")
     # 10 rows, a token each, in 10 ms: 1000 tok/s; 3 dollars an hour are 3e9/3600/1e6 dollars per million at that pace
-    plain = bill(h100, QUESTION, [10.0], [0.01], 0)
+    plain = token_cost(h100, QUESTION, [10.0], [0.01], 0)
     assert plain.usd is not None
     assert plain.usd == pytest.approx([3 / 3600 / 1000 * 1e6])
     # at rest 100 W x 1 ms a token; weights once for ten tokens at 60 pJ a byte, and as many operations at 1 pJ
@@ -113,8 +113,8 @@ def test_a_million_tokens_by_hand() -> None:
 def test_drafts_cost_their_own_energy() -> None:
     h100 = device("h100-sxm")
     nothing = replace(QUESTION, acceptance=(0.0, 0.0, 0.0))
-    plain = bill(h100, nothing, [100.0], [0.01], 0).joules[0]
-    wasted = bill(h100, nothing, [100.0], [0.01], 3).joules[0]
+    plain = token_cost(h100, nothing, [100.0], [0.01], 0).joules[0]
+    wasted = token_cost(h100, nothing, [100.0], [0.01], 3).joules[0]
     operations = 3 * 2 * TARGET.matmul_parameters * 1e-12 * 1e6
     assert wasted - plain > operations
-    assert bill(replace(h100, usd_per_hour=None), nothing, [1.0], [0.01], 0).usd is None
+    assert token_cost(replace(h100, usd_per_hour=None), nothing, [1.0], [0.01], 0).usd is None

@@ -7,33 +7,33 @@ import pytest
 
 from speclab import prompts, results
 from speclab.predict.parameters import Parameters
-from speclab.predict.step_time import Draft, Options, launch_s, step, step_s
+from speclab.predict.step_time import Draft, ModelOptions, launch_s, step, step_s
 from speclab.predict.traffic import Traffic, closed_loop
-from speclab.roofline.cost import work
 from speclab.roofline.devices import device
-from speclab.roofline.step import Rows, StepCost
+from speclab.roofline.forward_pass import work
+from speclab.roofline.step import Rows, StepModel
 from speclab.roofline.transformers import transformer
 
 H100, TARGET, HEAD = device("h100-sxm"), transformer("llama-3-8b"), transformer("eagle3-head-8b")
-SHARP = Parameters(overhead_s=0.5e-3, byte_per_s=H100.byte_per_s, flop_per_s=H100.flop_per_s, bend=500)
+SHARP = Parameters(overhead_s=0.5e-3, byte_per_s=H100.byte_per_s, flop_per_s=H100.flop_per_s, smoothing=500)
 TRAFFIC = Traffic(400.0)
 
 
 @pytest.mark.parametrize("rows", [1, 32])
 @pytest.mark.parametrize("k", [0, 3])
-def test_a_sharp_bend_is_the_house_roofline(rows: int, k: int) -> None:
+def test_a_sharp_corner_is_the_house_roofline(rows: int, k: int) -> None:
     # memory-bound and below the power limit at these sizes, so that `pass_time` is the longer of the two
     context = 400 * rows
-    of_house = StepCost(H100, TARGET, k=k).seconds(Rows(rows, context, rows if k else 0, context if k else 0))
+    of_house = StepModel(H100, TARGET, k=k).seconds(Rows(rows, context, rows if k else 0, context if k else 0))
     assert float(step_s(SHARP, TARGET, rows, TRAFFIC, Draft(k))) == pytest.approx(of_house, rel=1e-6)
 
 
-def test_the_bend_adds_squares() -> None:
+def test_the_smoothing_adds_squares() -> None:
     rows, context = 8.0, 400.0
     asked = work(TARGET, rows, rows * (context + 1), rows * (context + 1))
-    bent = Parameters(overhead_s=1.0, byte_per_s=asked.bytes / 3, flop_per_s=asked.flops / 4, bend=2)
+    bent = Parameters(overhead_s=1.0, byte_per_s=asked.bytes / 3, flop_per_s=asked.flops / 4, smoothing=2)
     assert float(step_s(bent, TARGET, rows, Traffic(context))) == pytest.approx(1 + 5)  # 3, 4, 5
-    added = bent.replaced(bend=1)
+    added = bent.replaced(smoothing=1)
     assert float(step_s(added, TARGET, rows, Traffic(context))) == pytest.approx(1 + 7)
 
 
@@ -47,7 +47,7 @@ def test_the_host_is_paid_by_row_token_and_position() -> None:
 
 def test_a_row_without_a_draft_verifies_one_position() -> None:
     parts = [
-        step(SHARP.replaced(position_s=1e-6), TARGET, 10, TRAFFIC, Draft(8, coverage=share)) for share in (0.25, 1)
+        step(SHARP.replaced(position_s=1e-6), TARGET, 10, TRAFFIC, Draft(8, draft_rate=share)) for share in (0.25, 1)
     ]
     assert [float(each.sampling_s) for each in parts] == pytest.approx([30e-6, 90e-6])
 
@@ -77,7 +77,9 @@ def test_the_first_draft_pass_runs_over_what_was_verified() -> None:
     # long past the ridge its time is arithmetic: four positions a row in the first pass, one in each of the others
     compute = SHARP.replaced(flop_per_s=1e12)
     times = [
-        float(step(compute, TARGET, 512, Traffic(0.0), Draft(3, HEAD), options=Options(first_pass=first)).drafting_s)
+        float(
+            step(compute, TARGET, 512, Traffic(0.0), Draft(3, HEAD), options=ModelOptions(first_pass=first)).drafting_s
+        )
         for first in (True, False)
     ]
     assert times[0] / times[1] == pytest.approx((4 + 1 + 1) / 3, rel=0.01)
@@ -87,7 +89,7 @@ def test_prompts_of_the_others_share_the_steps() -> None:
     compute = SHARP.replaced(flop_per_s=1e12)
     loop = Traffic(0.0, prompt=50, answer=100)
     with_prompts, without = (
-        float(step(compute, TARGET, 100, loop, tokens_per_step=2.0, options=Options(prefill=prefill)).verify_s)
+        float(step(compute, TARGET, 100, loop, tokens_per_step=2.0, options=ModelOptions(prefill=prefill)).verify_s)
         for prefill in (True, False)
     )
     # where arithmetic binds throughout, means add: 100 positions, and 99 others x 2 tokens x half a prompt token
@@ -127,19 +129,19 @@ def test_a_closed_loop_is_what_the_event_simulator_makes_of_it(workload: str) ->
 @pytest.mark.parametrize(("rows", "padded"), [(8, 8), (9, 16), (17, 32), (33, 33)])
 def test_captured_sizes_are_a_staircase(rows: int, padded: int) -> None:
     compute, none = SHARP.replaced(flop_per_s=1e12), Traffic(0.0)
-    stairs = step(compute, TARGET, rows, none, options=Options(captured=(8, 16, 32))).verify_s
+    stairs = step(compute, TARGET, rows, none, options=ModelOptions(captured=(8, 16, 32))).verify_s
     assert float(stairs) == pytest.approx(float(step(compute, TARGET, padded, none).verify_s), rel=1e-3)
 
 
 def test_without_graphs_a_draft_pays_launches_by_the_layer() -> None:
-    eager = step(SHARP, TARGET, 1, TRAFFIC, Draft(3, HEAD), options=Options(eager=True)).drafting_s
+    eager = step(SHARP, TARGET, 1, TRAFFIC, Draft(3, HEAD), options=ModelOptions(eager=True)).drafting_s
     graphs = step(SHARP, TARGET, 1, TRAFFIC, Draft(3, HEAD)).drafting_s
     assert float(eager - graphs) == pytest.approx(3 * 0.5e-3 / 32)
 
 
 def test_drafting_that_does_not_grow_is_that_of_one_row() -> None:
     flat = [
-        float(step(SHARP, TARGET, rows, TRAFFIC, Draft(3, HEAD), 2.0, Options(drafting_grows=False)).drafting_s)
+        float(step(SHARP, TARGET, rows, TRAFFIC, Draft(3, HEAD), 2.0, ModelOptions(drafting_grows=False)).drafting_s)
         for rows in (1, 256)
     ]
     assert flat[0] == flat[1]
@@ -170,9 +172,13 @@ def test_a_draft_of_its_own_launch_does_not_ask_the_parameters() -> None:
 
 
 def test_launches_hide_behind_a_longer_pass_of_the_target() -> None:
-    launched, hides = SHARP.replaced(launch_s=0.3e-3), Options(launches_hide=True)
+    launched, hides = SHARP.replaced(launch_s=0.3e-3), ModelOptions(launches_hide=True)
     draft = Draft(3, HEAD)
-    alone = [float(step(launched, TARGET, 1, TRAFFIC, draft, options=each).drafting_s) for each in (Options(), hides)]
+    alone = [
+        float(step(launched, TARGET, 1, TRAFFIC, draft, options=each).drafting_s) for each in (ModelOptions(), hides)
+    ]
     assert alone[0] == alone[1]  # nothing to hide behind
-    full = [float(step(launched, TARGET, 256, TRAFFIC, draft, options=each).drafting_s) for each in (Options(), hides)]
+    full = [
+        float(step(launched, TARGET, 256, TRAFFIC, draft, options=each).drafting_s) for each in (ModelOptions(), hides)
+    ]
     assert full[0] - full[1] == pytest.approx(3 * 0.3e-3)  # all of them: the pass is many milliseconds longer

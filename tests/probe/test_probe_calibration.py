@@ -8,7 +8,7 @@ import pytest
 
 from speclab.errors import UserError
 from speclab.predict.parameters import CPU_135M, H100_8B, MEANINGS
-from speclab.probe import points, record, table
+from speclab.probe import points, record
 from speclab.probe.calibration import for_server, mean_and_worst, of_passes
 from speclab.probe.points import Point
 from speclab.probe.record import ProbeRecord, timed
@@ -67,7 +67,7 @@ def test_a_point_that_was_disturbed_weighs_little_and_is_named() -> None:
     assert found.parameters.byte_per_s == pytest.approx(BYTE_PER_S, rel=0.01)
     assert worst == pytest.approx(1 / 3 - 1, abs=0.01)
     assert where == "64 rows x 4, context 1024"
-    assert "-67% at worst (64 rows x 4, context 1024)" in table.fitted(spoilt)
+    assert "-67% at worst (64 rows x 4, context 1024)" in report.fitted(spoilt)
 
 
 def test_a_servers_own_part_is_added_and_widens_the_interval() -> None:
@@ -90,12 +90,12 @@ def test_points_that_carry_nothing_are_refused() -> None:
     few = a_record(core=(Point("step", 1, 1, 256), Point("step", 8, 4, 256)))
     with pytest.raises(UserError, match=r"this probe cannot calibrate: 2 measured figures cannot carry 3 parameters"):
         of_passes(few)
-    assert table.fitted(few).startswith("this probe cannot calibrate: ")
+    assert report.fitted(few).startswith("this probe cannot calibrate: ")
 
 
 def test_the_terminals_line_counts_the_bytes_of_the_number_format() -> None:
-    assert "0.3 ms a pass, 2.5e+03 GB/s, 600 TFLOP/s" in table.fitted(a_record())
-    assert "5e+03 GB/s" in table.fitted(a_record(dtype="float32"))
+    assert "0.3 ms a pass, 2.5e+03 GB/s, 600 TFLOP/s" in report.fitted(a_record())
+    assert "5e+03 GB/s" in report.fitted(a_record(dtype="float32"))
     assert record.frame(a_record())["whole_s"].notna().all()
     assert replace(transformer("llama-3-8b"), layers=0).matmul_parameters == 4096 * 128256
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from speclab.errors import UserError
 from speclab.probe.plan import FEWEST, MOST, bytes_of, cost_s, cut, estimate_s, plan, repeats, weight_bytes
 from speclab.probe.points import SCOUTS, Point, beyond
-from speclab.roofline.cost import work
+from speclab.roofline.forward_pass import work
 from speclab.roofline.transformers import transformer
 
 LLAMA_8B, SMOLLM2 = transformer("llama-3-8b"), transformer("smollm2-135m")

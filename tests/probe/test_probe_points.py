@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from speclab.probe.points import CONTEXTS, MOST_TOKENS, SCOUTS, Point, beyond, core
-from speclab.roofline.cost import decode, verify, work
+from speclab.roofline.forward_pass import decode, verify, work
 from speclab.roofline.transformers import transformer
 
 

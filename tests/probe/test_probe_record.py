@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from speclab.errors import UserError
-from speclab.probe import record, table
+from speclab.probe import record, report
 from speclab.probe.points import Point
 from speclab.probe.record import ProbeRecord, Timed, timed
 from speclab.record import provenance
@@ -95,7 +95,7 @@ def test_a_record_says_whether_the_machine_was_left_alone(half: ProbeRecord) -> 
 
 
 def test_the_terminals_table_holds_every_point(half: ProbeRecord) -> None:
-    shown = table.result(half, record.frame(half))
+    shown = report.result(half, record.frame(half))
     assert shown.startswith("15 of 30 layers of smollm2-135m in bfloat16, measured (PyTorch ")
     assert all(each in shown for each in ("11.00", "13.00", "50.00", "1.000", "5.000", "0.200"))
 

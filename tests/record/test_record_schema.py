@@ -6,19 +6,19 @@ import json
 import pytest
 
 from speclab.lab import Phases, Sampling, Speculation
-from speclab.record.schema import LATER, Asked
+from speclab.record.schema import LATER, CellSpec
 
 
 @pytest.fixture
-def baseline() -> Asked:
-    return Asked(
+def baseline() -> CellSpec:
+    return CellSpec(
         lab="lab09", arm="baseline", workload="chat", concurrency=4, repeat=0, engine="vllm", device="h100-sxm",
         target="a model", phases=Phases(), sampling=Sampling(), speculation=None, server={"max-num-seqs": 256},
         environment={}, prompts_sha256="0", code_version="1",
     )  # fmt: skip
 
 
-def test_a_field_that_came_later_leaves_older_hashes_as_they_were(baseline: Asked) -> None:
+def test_a_field_that_came_later_leaves_older_hashes_as_they_were(baseline: CellSpec) -> None:
     content = baseline.model_dump(mode="json")
     assert [content.pop(name) for name in LATER] == [None, None]
     assert baseline.sha256 == hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
@@ -26,7 +26,7 @@ def test_a_field_that_came_later_leaves_older_hashes_as_they_were(baseline: Aske
     assert baseline.model_copy(update={"drafter_shape_sha256": "0"}).sha256 != baseline.sha256
 
 
-def test_speculation_and_the_servers_place_may_differ(baseline: Asked) -> None:
+def test_speculation_and_the_servers_place_may_differ(baseline: CellSpec) -> None:
     speculation = Speculation(method="ngram", num_speculative_tokens=8, prompt_lookup_min=2, prompt_lookup_max=4)
     changes = {"arm": "ngram-k8", "speculation": speculation, "concurrency": 8, "repeat": 2, "endpoint": "http://a:80"}
     assert baseline.model_copy(update=changes).conditions == baseline.conditions
@@ -44,5 +44,5 @@ def test_speculation_and_the_servers_place_may_differ(baseline: Asked) -> None:
         {"code_version": "2"},
     ],
 )
-def test_anything_else_makes_other_conditions(baseline: Asked, change: dict[str, object]) -> None:
+def test_anything_else_makes_other_conditions(baseline: CellSpec, change: dict[str, object]) -> None:
     assert baseline.model_copy(update=change).conditions != baseline.conditions

@@ -16,20 +16,20 @@ from speclab.lab import Phases, Sampling
 from speclab.load.closed_loop import CellLog
 from speclab.prompts.base import Prompt
 from speclab.record import provenance, store
-from speclab.record.schema import REQUEST_COLUMNS, Asked, CellRecord, Failure
+from speclab.record.schema import REQUEST_COLUMNS, CellRecord, CellSpec, Failure
 
 IDENTITY = EngineIdentity(engine="vllm", version="vLLM 0.32.0", device="test-cpu")
 
 
-def asked(concurrency: int = 2) -> Asked:
-    return Asked(
+def asked(concurrency: int = 2) -> CellSpec:
+    return CellSpec(
         lab="mini", arm="baseline", workload="chat", concurrency=concurrency, repeat=0, engine="vllm",
         device="test-cpu", target="a/b", phases=Phases(length_s=10, drop_first_s=1, drop_last_s=1),
         sampling=Sampling(), speculation=None, server={"seed": 1}, environment={}, prompts_sha256="0", code_version="1",
     )  # fmt: skip
 
 
-def record(request: Asked, failure: Failure | None = None) -> CellRecord:
+def record(request: CellSpec, failure: Failure | None = None) -> CellRecord:
     return CellRecord(
         asked=request, asked_sha256=request.sha256, status="failed" if failure else "ok", failure=failure,
         window_s=request.phases.window_s, provenance=provenance.of(IDENTITY, provenance.now()),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from speclab.engines.base import EngineIdentity
-from speclab.engines.writing import Written
+from speclab.engines.writing import TextAnswer
 from speclab.errors import UserError
 from speclab.lab import Sampling
 from speclab.metrics.text import compare
@@ -15,16 +15,16 @@ from speclab.record.text import ArmText, TextRecord
 from speclab.run import text_check
 
 
-def an_arm(name: str, *answers: Written, failure: Failure | None = None) -> ArmText:
+def an_arm(name: str, *answers: TextAnswer, failure: Failure | None = None) -> ArmText:
     identity = EngineIdentity(engine="vllm", version="vLLM 0.32.0", device="here")
     made = provenance.of(identity, provenance.now())
     return ArmText(arm=name, speculation=None, server={}, provenance=made, answers=answers, failure=failure)
 
 
-def written(prompt: str, *tokens: int) -> Written:
+def written(prompt: str, *tokens: int) -> TextAnswer:
     said = " ".join(map(str, tokens))
     gaps = tuple(0.1 * token for token in tokens)
-    return Written(prompt_id=prompt, text=said, finish_reason="length", token_ids=tokens, gaps=gaps)
+    return TextAnswer(prompt_id=prompt, text=said, finish_reason="length", token_ids=tokens, gaps=gaps)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_its_table_has_a_row_for_each_arm_but_the_baseline(check: TextRecord) ->
 
 def test_an_arm_says_what_kept_it_from_writing(check: TextRecord) -> None:
     assert [arm.problem for arm in check.arms] == [None, None, "hung: no token"]
-    half = an_arm("x", written("a", 1), Written(prompt_id="b", error="HTTP 500: no"))
+    half = an_arm("x", written("a", 1), TextAnswer(prompt_id="b", error="HTTP 500: no"))
     assert half.problem == "1 of 2 requests failed; the first: HTTP 500: no"
 
 

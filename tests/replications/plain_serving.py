@@ -1,4 +1,4 @@
-"""The fleet as plainly as it can be written: one token at a time, nothing planned, every pass priced by `StepCost`.
+"""The fleet as plainly as it can be written: one token at a time, nothing planned, every pass priced by `StepModel`.
 
 The simulator must give the very same timestamps; `benchmarks/model_sweep.py` times it against this.
 """
@@ -9,9 +9,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from speclab.replications.chapter10.fleet.fleet import Fleet, Speculation
+from speclab.replications.chapter10.fleet.fleet import AssumedSpeculation, Fleet
 from speclab.replications.chapter10.fleet.workload import Requests
-from speclab.roofline.step import NO_PROMPTS, Rows, StepCost
+from speclab.roofline.step import NO_PROMPTS, Rows, StepModel
 
 MASK = 0xFFFFFFFF
 
@@ -45,7 +45,7 @@ class Row:
         return self.token_s[-1] if len(self.token_s) == self.output else math.nan
 
 
-def drawn(speculation: Speculation, stream: Iterator[float]) -> tuple[bool, int]:
+def drawn(speculation: AssumedSpeculation, stream: Iterator[float]) -> tuple[bool, int]:
     """Return whether one pass of one row has a draft, and how many of its tokens the target agrees with."""
     if speculation.alpha is not None:
         accepted = 0
@@ -53,13 +53,13 @@ def drawn(speculation: Speculation, stream: Iterator[float]) -> tuple[bool, int]
             accepted += 1
         return True, accepted
     number = next(stream)
-    limits = [speculation.coverage * share for share in speculation.marginal or ()]
-    return number < speculation.coverage, sum(number < limit for limit in limits)
+    limits = [speculation.draft_rate * share for share in speculation.marginal or ()]
+    return number < speculation.draft_rate, sum(number < limit for limit in limits)
 
 
 @dataclass
 class Instance:
-    cost: StepCost
+    model: StepModel
     fleet: Fleet
     room: int
     queue: list[Row] = field(default_factory=list)
@@ -84,16 +84,16 @@ class Instance:
             prompts = NO_PROMPTS
             for row in self.reading:
                 prompts = prompts.plus(row.prompt)
-            price = self.cost.price(Rows(), prompts)
+            step = self.model.step(Rows(), prompts)
         elif self.rows:
             contexts = [row.prompt + len(row.token_s) for row in self.rows]
             drafted = [context for row, context in zip(self.rows, contexts, strict=True) if self._drafts(row)]
-            price = self.cost.price(Rows(len(contexts), sum(contexts), len(drafted), sum(drafted)))
+            step = self.model.step(Rows(len(contexts), sum(contexts), len(drafted), sum(drafted)))
         else:
             self.until_s = math.inf
             return
-        self.energy_j += price.energy_j + price.link_j
-        self.until_s = now_s + price.seconds
+        self.energy_j += step.energy_j + step.link_j
+        self.until_s = now_s + step.seconds
 
     def _speculates(self) -> bool:
         drafts = self.fleet.speculation
@@ -128,7 +128,7 @@ class Instance:
 
 def serve(fleet: Fleet, requests: Requests) -> tuple[list[Row], list[Instance]]:
     """Return every request with the time of each of its tokens, and the instances."""
-    instances = [Instance(fleet.cost, fleet, fleet.kv_room) for _ in range(fleet.instances)]
+    instances = [Instance(fleet.step_model, fleet, fleet.kv_room) for _ in range(fleet.instances)]
     seed = 0 if fleet.speculation is None else fleet.speculation.seed
     everything = [
         Row(i, int(requests.prompt[i]), int(requests.output[i]), i % requests.turns, float(requests.arrival_s[i]),

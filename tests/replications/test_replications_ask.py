@@ -26,7 +26,7 @@ def test_cost_is_given_around_the_crossover() -> None:
     found = answer(replace(ASKED, concurrency=(1, 64)), with_errors=False)
     at = found.prediction.crossover.value
     assert at is not None
-    costs = {each["concurrency"]: each for each in found.bills}
+    costs = {each["concurrency"]: each for each in found.costs}
     assert {1.0, 64.0, at / 2, at, 2 * at} == set(costs)
     # where the speed-up is 1 a token costs the same dollars, and more joules: rejected drafts were computed too
     assert costs[at]["usd_per_mtok"] == pytest.approx(costs[at]["baseline_usd_per_mtok"], rel=2e-3)
@@ -61,7 +61,7 @@ def test_memory_ends_the_grid_and_is_said() -> None:
 
 def test_a_position_cheaper_than_its_pass_is_said() -> None:
     found = answer(replace(ASKED, drafting_ms=0.05, concurrency=(1,)), with_errors=False).prediction
-    assert any("is above 0.05 ms" in warning for warning in found.warnings)
+    assert any("more than 0.05 ms" in warning for warning in found.warnings)
 
 
 def test_a_closed_loop_brings_prompts_into_the_steps() -> None:
@@ -76,7 +76,7 @@ def test_the_model_s_errors_go_with_the_answer() -> None:
     assert {each.method for each in found.errors} == {"EAGLE-3"}
     own = answer(replace(ASKED, acceptance=(0.75, 0.5, 0.25), calibration="cpu-smollm2", concurrency=(1,)))
     assert {each.source for each in own.errors} == {"lab cpu-smollm2"}
-    assert own.bills == []
+    assert own.costs == []
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_the_model_s_errors_go_with_the_answer() -> None:
         ({"prompt": 100.0}, "--answer: missing; give both mean lengths"),
         ({"acceptance": (0.63, 0.7, 0.25)}, "acceptance: found 0.63,0.7,0.25, which rises"),
         ({"acceptance": (0.63, 0.38)}, "acceptance: found 2 shares"),
-        ({"coverage": 1.5}, "coverage: found 1.5"),
+        ({"draft_rate": 1.5}, "draft-rate: found 1.5"),
     ],
 )
 def test_what_cannot_be_asked_is_one_sentence(change: dict[str, object], expected: str) -> None:

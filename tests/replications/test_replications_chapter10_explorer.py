@@ -10,15 +10,15 @@ from speclab.replications.chapter10.widgets import explorer as exploration
 
 WORKLOADS = {"voice": "Real-time voice", "chat": "Chat"}
 DEVICES = {"h100-sxm": "H100 SXM"}
-LEVERS = {"baseline": ("baseline", "#000000"), "mtp": ("MTP head", "#E69F00")}
+PRESETS = {"baseline": ("baseline", "#000000"), "mtp": ("MTP head", "#E69F00")}
 
 
 def points() -> pd.DataFrame:
     rows = [
-        {"device": device, "workload": workload, "lever": lever}
+        {"device": device, "workload": workload, "lever": preset}
         for device in ("h100-sxm", "b200")
         for workload in WORKLOADS
-        for lever in ("baseline", "mtp", "ngram")
+        for preset in ("baseline", "mtp", "ngram")
     ]
     table = pd.DataFrame(rows)
     for column in (*(metric.key for metric in exploration.EXPLORED), *exploration.FILTERS):
@@ -29,19 +29,19 @@ def points() -> pd.DataFrame:
 
 def test_holds_what_was_asked_for_and_nothing_else() -> None:
     made = exploration.exploration(
-        points(), workloads=WORKLOADS, devices=DEVICES, levers=LEVERS, needed=0.9, first="voice"
+        points(), workloads=WORKLOADS, devices=DEVICES, presets=PRESETS, needed=0.9, first="voice"
     )
     assert [(point["workload"], point["lever"]) for point in made["points"]] == [
         ("voice", "baseline"), ("voice", "mtp"), ("chat", "baseline"), ("chat", "mtp"),
     ]  # fmt: skip
     assert made["first"]["workload"] == "voice"
-    assert made["levers"][1] == {"key": "mtp", "label": "MTP head", "colour": "#E69F00"}
+    assert made["presets"][1] == {"key": "mtp", "label": "MTP head", "colour": "#E69F00"}
     assert [each["key"] for each in made["filters"]] == ["any", "slo_4x", "slo_2x", "slo_1x", "slo_0_5x"]
 
 
 def test_a_missing_metric_is_null() -> None:
     made = exploration.exploration(
-        points(), workloads=WORKLOADS, devices=DEVICES, levers=LEVERS, needed=0.9, first="voice"
+        points(), workloads=WORKLOADS, devices=DEVICES, presets=PRESETS, needed=0.9, first="voice"
     )
     read = json.loads(widget.to_json(made))
     assert [point["values"]["tokens_per_pass"] for point in read["points"]] == [None, 0.5, None, 0.5]

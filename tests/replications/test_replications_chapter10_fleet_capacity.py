@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speclab.replications.chapter10.fleet.capacity import HIGHEST, Bench, search
-from speclab.replications.chapter10.fleet.fleet import Fleet, Speculation
-from speclab.replications.chapter10.fleet.metrics import PROMISE, attainment
-from speclab.replications.chapter10.fleet.workload import Length, Workload
+from speclab.replications.chapter10.fleet.capacity import HIGHEST, LoadTest, search
+from speclab.replications.chapter10.fleet.fleet import AssumedSpeculation, Fleet
+from speclab.replications.chapter10.fleet.metrics import ATTAINMENT_TARGET, attainment
+from speclab.replications.chapter10.fleet.workload import FleetWorkload, Length
 
-CHAT = Workload(
+CHAT = FleetWorkload(
     name="chat", new_input=Length(mean=300, cv=1.0, most=900), output=Length(mean=80, cv=1.0, most=300), turns=2,
     think_s=0.5, ttft_slo_s=0.3, tpot_slo_s=0.012,
 )  # fmt: skip
-BENCH = Bench(Fleet(speculation=Speculation(drafter="mtp-head-8b", k=3, alpha=0.7)), CHAT)
+LOAD_TEST = LoadTest(Fleet(speculation=AssumedSpeculation(drafter="mtp-head-8b", k=3, alpha=0.7)), CHAT)
 
 
 @given(limit=st.floats(0.02, 9e3), start=st.floats(0.5, 4.0))
@@ -42,15 +42,15 @@ def test_the_search_goes_as_the_source_s_does() -> None:
 
 @pytest.mark.parametrize("rate", [4.0, 16.0, 64.0])
 def test_giving_up_changes_no_verdict(rate: float) -> None:
-    kept = attainment(BENCH.run(rate), CHAT) >= PROMISE
-    assert (BENCH.carried(rate) is not None) == kept
+    kept = attainment(LOAD_TEST.run(rate), CHAT) >= ATTAINMENT_TARGET
+    assert (LOAD_TEST.carried(rate) is not None) == kept
     assert kept == (rate < 64)
 
 
 def test_capacity_is_the_run_at_its_rate() -> None:
-    found = BENCH.capacity(8.0)
+    found = LOAD_TEST.capacity(8.0)
     assert found.rate is not None
     assert found.served is not None
-    assert found.served.finish_s.tolist() == BENCH.run(found.rate).finish_s.tolist()
-    assert attainment(found.served, CHAT) >= PROMISE
+    assert found.served.finish_s.tolist() == LOAD_TEST.run(found.rate).finish_s.tolist()
+    assert attainment(found.served, CHAT) >= ATTAINMENT_TARGET
     assert found.runs >= 3

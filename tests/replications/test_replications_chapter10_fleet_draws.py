@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speclab.replications.chapter10.fleet.draws import curve_bursts, flat_bursts, plain, uniforms
-from speclab.replications.chapter10.fleet.fleet import Speculation
+from speclab.replications.chapter10.fleet.fleet import AssumedSpeculation
 
 
 @given(seed=st.integers(0, 2**32 - 1), request_=st.integers(0, 100_000), skip=st.integers(0, 40))
@@ -18,7 +18,9 @@ def test_numbers_are_those_of_mulberry32(seed: int, request_: int, skip: int) ->
     assert uniforms(seed, request_, 9, skip).tolist() == list(islice(stream, skip, skip + 9))
 
 
-def _one_pass_at_a_time(speculation: Speculation, request: int, tokens: int) -> tuple[list[int], list[bool], list[int]]:
+def _one_pass_at_a_time(
+    speculation: AssumedSpeculation, request: int, tokens: int
+) -> tuple[list[int], list[bool], list[int]]:
     stream = plain_serving.mulberry32((speculation.seed + request * 2654435761) & 0xFFFFFFFF)
     kept, drafted, accepted = [], [], []
     while sum(kept) < tokens:
@@ -35,15 +37,17 @@ def _one_pass_at_a_time(speculation: Speculation, request: int, tokens: int) -> 
 )  # fmt: skip
 def test_flat_bursts_are_those_drawn_pass_by_pass(request_: int, tokens: int, k: int, alpha: float) -> None:
     found = flat_bursts(0, request_, tokens, k, alpha)
-    by_hand = _one_pass_at_a_time(Speculation(drafter="mtp-head-8b", k=k, alpha=alpha), request_, tokens)
+    by_hand = _one_pass_at_a_time(AssumedSpeculation(drafter="mtp-head-8b", k=k, alpha=alpha), request_, tokens)
     assert (found.kept.tolist(), found.drafted.tolist(), found.accepted.tolist()) == by_hand
 
 
-@given(request_=st.integers(0, 3000), tokens=st.integers(0, 200), coverage=st.sampled_from([0.0, 0.3, 1.0]))
-def test_curve_bursts_are_those_drawn_pass_by_pass(request_: int, tokens: int, coverage: float) -> None:
+@given(request_=st.integers(0, 3000), tokens=st.integers(0, 200), draft_rate=st.sampled_from([0.0, 0.3, 1.0]))
+def test_curve_bursts_are_those_drawn_pass_by_pass(request_: int, tokens: int, draft_rate: float) -> None:
     marginal = (0.8, 0.5, 0.1)
-    found = curve_bursts(7, request_, tokens, marginal, coverage)
-    by_hand = _one_pass_at_a_time(Speculation(k=3, marginal=marginal, coverage=coverage, seed=7), request_, tokens)
+    found = curve_bursts(7, request_, tokens, marginal, draft_rate)
+    by_hand = _one_pass_at_a_time(
+        AssumedSpeculation(k=3, marginal=marginal, draft_rate=draft_rate, seed=7), request_, tokens
+    )
     assert (found.kept.tolist(), found.drafted.tolist(), found.accepted.tolist()) == by_hand
 
 
@@ -53,7 +57,7 @@ def test_bursts_of_the_source_s_animation() -> None:
 
 def test_acceptance_by_position_comes_back() -> None:
     marginal = (0.745, 0.545, 0.404)
-    found = curve_bursts(0, 1, 60_000, marginal, coverage=0.5)
+    found = curve_bursts(0, 1, 60_000, marginal, draft_rate=0.5)
     accepted = found.accepted[found.drafted]
     assert found.drafted.mean() == pytest.approx(0.5, abs=0.01)
     shares = [float((accepted >= position).mean()) for position in (1, 2, 3)]

@@ -6,7 +6,7 @@ import pytest
 
 from speclab.config import validated
 from speclab.errors import UserError
-from speclab.replications.chapter10.fleet.fleet import Fleet, Speculation
+from speclab.replications.chapter10.fleet.fleet import AssumedSpeculation, Fleet
 from speclab.roofline.devices import DEVICES
 from speclab.roofline.speculation import tokens_per_pass_flat
 
@@ -35,7 +35,7 @@ def test_a_fleet_that_cannot_be_says_what_would_do(content: dict[str, Any], word
         ({"k": 3, "alpha": 1.2}, "alpha: found 1.2; must be less than or equal to 1"),
         ({"k": 3, "alpha": -0.1}, "alpha: found -0.1; must be greater than or equal to 0"),
         ({"k": 3}, "give either alpha or marginal"),
-        ({"k": 3, "alpha": 0.7, "coverage": 0.5}, "coverage goes with marginal"),
+        ({"k": 3, "alpha": 0.7, "draft_rate": 0.5}, "draft_rate goes with marginal"),
         ({"k": 3, "marginal": [0.7, 0.5]}, "one value for each of the k = 3 positions"),
         ({"k": 2, "marginal": [0.5, 0.7]}, "none above the one before it"),
         ({"k": 1, "alpha": 0.7, "below_rows": 0}, "below_rows: found 0"),
@@ -43,7 +43,7 @@ def test_a_fleet_that_cannot_be_says_what_would_do(content: dict[str, Any], word
 )
 def test_speculation_that_cannot_be(content: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError) as error:
-        validated(Speculation, content)
+        validated(AssumedSpeculation, content)
     assert message in str(error.value)
 
 
@@ -51,7 +51,7 @@ def test_speculation_that_cannot_be(content: dict[str, Any], message: str) -> No
     ("fleet", "tokens"),
     [
         (Fleet(), 426_788),
-        (Fleet(speculation=Speculation(drafter="mtp-head-8b", k=3, alpha=0.7)), 410_628),
+        (Fleet(speculation=AssumedSpeculation(drafter="mtp-head-8b", k=3, alpha=0.7)), 410_628),
         (Fleet(target="llama-3-70b", gpus=4), 448_288),
     ],
 )
@@ -69,5 +69,5 @@ def test_a_batch_that_does_not_fit_names_the_most_that_does() -> None:
 
 
 def test_expected_tokens_of_a_pass() -> None:
-    assert Speculation(drafter="mtp-head-8b", k=3, alpha=0.7).tokens_per_pass == tokens_per_pass_flat(0.7, 3)
-    assert Speculation(k=2, marginal=(0.5, 0.25), coverage=0.4).tokens_per_pass == pytest.approx(1.3)
+    assert AssumedSpeculation(drafter="mtp-head-8b", k=3, alpha=0.7).tokens_per_pass == tokens_per_pass_flat(0.7, 3)
+    assert AssumedSpeculation(k=2, marginal=(0.5, 0.25), draft_rate=0.4).tokens_per_pass == pytest.approx(1.3)

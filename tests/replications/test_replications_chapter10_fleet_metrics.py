@@ -5,19 +5,19 @@ import plain_serving
 import pytest
 
 from speclab.replications.chapter10.fleet import metrics
-from speclab.replications.chapter10.fleet.capacity import Bench
-from speclab.replications.chapter10.fleet.fleet import Fleet, Speculation
+from speclab.replications.chapter10.fleet.capacity import LoadTest
+from speclab.replications.chapter10.fleet.fleet import AssumedSpeculation, Fleet
 from speclab.replications.chapter10.fleet.served import Passes, Served
 from speclab.replications.chapter10.fleet.simulate import serve
-from speclab.replications.chapter10.fleet.workload import Length, Requests, Workload, draw
-from speclab.replications.chapter10.levers import lever_fleet
+from speclab.replications.chapter10.fleet.workload import FleetWorkload, Length, Requests, draw
 from speclab.replications.chapter10.presets import REFERENCE_RATE, WORKLOADS
+from speclab.replications.chapter10.speculation_presets import preset_fleet
 
-TALK = Workload(
+TALK = FleetWorkload(
     name="talk", new_input=Length(mean=200, cv=1.0, most=900), output=Length(mean=40, cv=1.0, most=200), turns=2,
     think_s=0.4, ttft_slo_s=0.1, tpot_slo_s=0.01,
 )  # fmt: skip
-FLEET = Fleet(instances=2, speculation=Speculation(drafter="mtp-head-8b", k=3, alpha=0.7))
+FLEET = Fleet(instances=2, speculation=AssumedSpeculation(drafter="mtp-head-8b", k=3, alpha=0.7))
 
 
 def test_gaps_between_tokens_are_those_of_the_tokens_one_by_one() -> None:
@@ -42,8 +42,8 @@ def _served(first_s: list[float], finish_s: list[float]) -> Served:
     return Served(requests, arrival_s, arrival_s + first_s, arrival_s + finish_s, none, none, none + 10, (Passes(),))
 
 
-def test_promises_kept_by_hand() -> None:
-    # promised: 0.1 s and 10 ms a token. The first request is not judged; of the other nine one is late, one is slow,
+def test_attainment_by_hand() -> None:
+    # SLOs: 0.1 s and 10 ms a token. The first request is not judged; of the other nine one is late, one is slow,
     # one is both, one was never served
     late, slow = 0.2, 0.3
     served = _served([0.5, late, 0.1, late] + [0.1] * 6, [5, late + 0.05, slow, 0.9, np.nan] + [0.15] * 5)
@@ -69,8 +69,8 @@ def test_price_and_energy_by_hand() -> None:
 
 
 def test_anchors_of_the_source_in_full_precision() -> None:
-    fleet = lever_fleet("h100-sxm", "baseline", "chat")
-    served = Bench(fleet, WORKLOADS["chat"]).run(REFERENCE_RATE["chat"])
+    fleet = preset_fleet("h100-sxm", "baseline", "chat")
+    served = LoadTest(fleet, WORKLOADS["chat"]).run(REFERENCE_RATE["chat"])
     found = metrics.at_load(served)
     assert found["ttft_p50_s"] == pytest.approx(0.11570662657857156, rel=1e-9)
     assert found["tpot_p99_s"] == pytest.approx(0.03330336946515568, rel=1e-9)

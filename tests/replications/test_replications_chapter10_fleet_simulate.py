@@ -4,12 +4,12 @@ import numpy as np
 import plain_serving
 import pytest
 
-from speclab.replications.chapter10.fleet.fleet import Charges, Fleet, Speculation
-from speclab.replications.chapter10.fleet.simulate import Promise, TooOftenBroken, serve
-from speclab.replications.chapter10.fleet.workload import Length, Requests, Workload, draw
+from speclab.replications.chapter10.fleet.fleet import AssumedSpeculation, Charges, Fleet
+from speclab.replications.chapter10.fleet.simulate import SLO, SLOViolated, serve
+from speclab.replications.chapter10.fleet.workload import FleetWorkload, Length, Requests, draw
 
-MTP = Speculation(drafter="mtp-head-8b", k=3, alpha=0.7)
-TALK = Workload(
+MTP = AssumedSpeculation(drafter="mtp-head-8b", k=3, alpha=0.7)
+TALK = FleetWorkload(
     name="talk", new_input=Length(mean=200, cv=1.0, most=900), output=Length(mean=60, cv=1.0, most=300), turns=3,
     think_s=0.4, system_prompts=2, system_prompt=300,
 )  # fmt: skip
@@ -19,15 +19,17 @@ FLEETS = {
     "baseline": (Fleet(instances=2), TALK, 6.0),
     "mtp": (Fleet(instances=2, speculation=MTP), TALK, 6.0),
     "draft model, charged, on four GPUs": (
-        Fleet(target="llama-3-70b", gpus=4, speculation=Speculation(drafter="llama-3.2-1b", k=4, alpha=0.6, seed=5),
+        Fleet(target="llama-3-70b", gpus=4,
+              speculation=AssumedSpeculation(drafter="llama-3.2-1b", k=4, alpha=0.6, seed=5),
               charges=Charges(launch_s=5e-4, all_reduce=True)),
         TALK, 3.0,
     ),
     "n-gram with a draft now and then": (
-        Fleet(speculation=Speculation(k=3, marginal=(0.5, 0.3, 0.25), coverage=0.4, host_s=1e-3)), TALK, 4.0,
+        Fleet(speculation=AssumedSpeculation(k=3, marginal=(0.5, 0.3, 0.25), draft_rate=0.4, host_s=1e-3)), TALK, 4.0,
     ),
     "a floor for drafting": (
-        Fleet(speculation=Speculation(drafter="eagle3-head-8b", k=2, marginal=(0.8, 0.5), floor_s=4e-4)), TALK, 4.0,
+        Fleet(speculation=AssumedSpeculation(drafter="eagle3-head-8b", k=2, marginal=(0.8, 0.5), floor_s=4e-4)),
+        TALK, 4.0,
     ),
     "cut off at 8 rows": (Fleet(speculation=MTP.model_copy(update={"below_rows": 8})), TALK, 6.0),
     "full: rows, room and prompts of a pass": (
@@ -83,10 +85,10 @@ def test_the_router_does_not_count_prompts_that_are_being_read() -> None:
     assert serve(Fleet(instances=2), requests).instance.tolist() == [0, 0, 1]
 
 
-def test_a_run_that_breaks_its_promise_too_often_is_given_up() -> None:
+def test_a_run_that_misses_its_slos_too_often_is_given_up() -> None:
     requests = draw(ONCE, 50.0, seed=3, sessions=60)
     late = (lambda served: served.first_s - served.arrival_s)(serve(Fleet(), requests))
     limit = float(np.sort(late)[-10])
-    assert len(serve(Fleet(), requests, promise=Promise(limit, 1.0, 0, 9)).first_s) == 60
-    with pytest.raises(TooOftenBroken):
-        serve(Fleet(), requests, promise=Promise(limit, 1.0, 0, 8))
+    assert len(serve(Fleet(), requests, slo=SLO(limit, 1.0, 0, 9)).first_s) == 60
+    with pytest.raises(SLOViolated):
+        serve(Fleet(), requests, slo=SLO(limit, 1.0, 0, 8))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from speclab.replications.chapter10.fleet.workload import Length, Workload, draw
+from speclab.replications.chapter10.fleet.workload import FleetWorkload, Length, draw
 from speclab.replications.chapter10.presets import REFERENCE_RATE, WORKLOADS
 
 
@@ -36,7 +36,9 @@ def test_lengths_do_not_depend_on_the_rate_and_a_longer_run_begins_as_a_shorter_
 
 
 def test_lengths_have_the_mean_and_spread_that_were_asked_for() -> None:
-    asked = draw(Workload(name="x", new_input=Length(mean=300, cv=0.5), output=Length(mean=100, cv=0)), 1, 1, 20_000)
+    asked = draw(
+        FleetWorkload(name="x", new_input=Length(mean=300, cv=0.5), output=Length(mean=100, cv=0)), 1, 1, 20_000
+    )
     assert asked.prompt.mean() == pytest.approx(300, rel=0.02)
     assert asked.prompt.std() == pytest.approx(150, rel=0.03)
     assert set(asked.output.tolist()) == {100}

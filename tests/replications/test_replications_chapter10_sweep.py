@@ -9,13 +9,13 @@ import pytest
 from speclab.errors import UserError
 from speclab.replications.chapter10 import capacity_over_seeds, compared, gaps, points, sweep
 from speclab.replications.chapter10.capacity import CHARGED
-from speclab.replications.chapter10.fleet.capacity import Bench
+from speclab.replications.chapter10.fleet.capacity import LoadTest
 from speclab.replications.chapter10.fleet.metrics import METRICS
-from speclab.replications.chapter10.levers import assumed, lever_fleet
 from speclab.replications.chapter10.presets import REFERENCE_RATE, SEED, WORKLOADS
 from speclab.replications.chapter10.searching import goodput
+from speclab.replications.chapter10.speculation_presets import assumed, preset_fleet
 
-# inference-tradeoffs-explained, chapter 10: percent of change from the baseline on H100, by lever and workload
+# inference-tradeoffs-explained, chapter 10: percent of change from the baseline on H100, by preset and workload
 PRINTED = {
     "mtp": {
         "chat": "+27 -21 -8 +1 -51 -43",
@@ -39,17 +39,17 @@ def h100() -> pd.DataFrame:
     return points(["h100-sxm"])
 
 
-@pytest.mark.parametrize("lever", PRINTED)
-def test_sixty_cells_of_the_page(h100: pd.DataFrame, lever: str) -> None:
-    table = compared(h100).query("lever == @lever").pivot(index="workload", columns="metric", values="change")
+@pytest.mark.parametrize("preset", PRINTED)
+def test_sixty_cells_of_the_page(h100: pd.DataFrame, preset: str) -> None:
+    table = compared(h100).query("lever == @preset").pivot(index="workload", columns="metric", values="change")
     shown = {
         str(workload): " ".join(f"{100 * row[metric]:+.0f}" for metric in METRICS) for workload, row in table.iterrows()
     }
-    assert shown == PRINTED[lever]
+    assert shown == PRINTED[preset]
 
 
 @pytest.mark.parametrize(
-    ("workload", "lever", "printed"),
+    ("workload", "preset", "printed"),
     # capacity, goodput, $/M tok, J/tok, TTFT p99, TPOT p99, ITL p99, tokens per pass, draft share
     [
         ("chat", "baseline", "3.87500 1.419518 1.842352 1.153252 .355510 .033303 .217195"),
@@ -59,10 +59,10 @@ def test_sixty_cells_of_the_page(h100: pd.DataFrame, lever: str) -> None:
         ("voice", "mtp", "1.07422 .778165 22.386416 9.190929 .224165 .015173 .019551 2.46624 4.70%"),
     ],
 )
-def test_absolute_numbers_of_the_source(h100: pd.DataFrame, workload: str, lever: str, printed: str) -> None:
-    row = h100.query("workload == @workload and lever == @lever").iloc[0]
+def test_absolute_numbers_of_the_source(h100: pd.DataFrame, workload: str, preset: str, printed: str) -> None:
+    row = h100.query("workload == @workload and lever == @preset").iloc[0]
     shown = [f"{row.capacity_rate:.5f}", *(f"{row[metric]:.6f}" for metric in METRICS)]
-    if lever != "baseline":
+    if preset != "baseline":
         shown += [f"{row.tokens_per_pass:.5f}", f"{row.draft_share:.2%}"]
     assert [number.lstrip("0") for number in shown] == [number.lstrip("0") for number in printed.split()]
 
@@ -87,7 +87,7 @@ def test_verdicts_and_arrows(h100: pd.DataFrame) -> None:
     assert (cell.verdict, cell["size"]) == ("better", 2)
 
 
-def test_more_of_looser_promises_are_kept(h100: pd.DataFrame) -> None:
+def test_looser_slos_are_met_more_often(h100: pd.DataFrame) -> None:
     kept = h100[["slo_0_5x", "slo_1x", "slo_2x", "slo_4x"]].to_numpy()
     assert (np.diff(kept, axis=1) >= 0).all()
     online = h100[h100.workload != "offline-batch"]
@@ -95,7 +95,7 @@ def test_more_of_looser_promises_are_kept(h100: pd.DataFrame) -> None:
 
 
 def test_the_reference_load_is_half_of_what_the_plain_fleet_carries() -> None:
-    found = Bench(lever_fleet("h100-sxm", "baseline", "voice"), WORKLOADS["voice"], SEED).capacity(1.0)
+    found = LoadTest(preset_fleet("h100-sxm", "baseline", "voice"), WORKLOADS["voice"], SEED).capacity(1.0)
     assert found.rate == 2 * REFERENCE_RATE["voice"]
 
 
@@ -113,27 +113,27 @@ def test_a_draft_model_gains_less_once_it_is_charged(
 def test_stalls_of_the_offline_batch_are_the_drafter_s_memory() -> None:
     found = gaps().set_index(["lever", "drafter_memory"])
     assert set(found.gaps) == {91_061}
-    assert [found.stalls[lever, "charged"] for lever in ("baseline", "mtp", "draft-1b")] == [1044, 2379, 4014]
+    assert [found.stalls[preset, "charged"] for preset in ("baseline", "mtp", "draft-1b")] == [1044, 2379, 4014]
     assert (found.longest_pass_s < 0.15).all()  # so that a gap above it holds a prompt
-    for lever in ("mtp", "draft-1b"):
-        charged, free = found.loc[(lever, "charged")], found.loc[(lever, "free")]
+    for preset in ("mtp", "draft-1b"):
+        charged, free = found.loc[(preset, "charged")], found.loc[(preset, "free")]
         assert free.stalls < 1.2 * 1044
         assert free.admitted_late == found.admitted_late["baseline", "charged"] < charged.admitted_late
         assert free.itl_p99_s < charged.itl_p99_s
 
 
-@pytest.mark.parametrize(("lever", "workload", "tokens"), [
+@pytest.mark.parametrize(("preset", "workload", "tokens"), [
     ("eagle3", "chat", 2.694), ("eagle3", "coding-agent", 3.112),  # published lengths
     ("ngram", "chat", 1 + 0.15 * 1.00), ("ngram", "coding-agent", 1 + 0.43 * 3.4),  # on the passes with a draft
 ])  # fmt: skip
-def test_levers_beside_the_page_s_rest_on_what_lab_9_published(lever: str, workload: str, tokens: float) -> None:
-    found = assumed(lever, workload)
+def test_presets_beside_the_page_s_rest_on_what_lab_9_published(preset: str, workload: str, tokens: float) -> None:
+    found = assumed(preset, workload)
     assert found.speculation is not None
     assert found.speculation.tokens_per_pass == pytest.approx(tokens)
     assert "Lab 9" in found.source
 
 
-def test_levers_of_our_own_run() -> None:
+def test_presets_of_our_own_run() -> None:
     found = sweep(["h100-sxm"], ["offline-batch"], ["eagle3", "ngram", "mtp-cut-off"], workers=1)
     change = found.query("metric == 'goodput_per_gpu'").set_index("lever")["change"]
     assert list(change.index) == ["eagle3", "ngram", "mtp-cut-off"]  # the baseline was run, and left out
@@ -142,7 +142,7 @@ def test_levers_of_our_own_run() -> None:
 
 
 def test_capacity_over_seeds_has_an_interval_around_the_mean() -> None:
-    found = capacity_over_seeds(workloads=["offline-batch"], levers=["mtp"], seeds=(1, 2, 3), workers=1)
+    found = capacity_over_seeds(workloads=["offline-batch"], presets=["mtp"], seeds=(1, 2, 3), workers=1)
     assert found[["lever", "metric"]].to_numpy().tolist() == [
         ["baseline", "goodput_per_gpu"], ["mtp", "goodput_per_gpu"], ["mtp", "change"],
     ]  # fmt: skip
@@ -159,7 +159,7 @@ def test_capacity_over_seeds_has_an_interval_around_the_mean() -> None:
     [
         ({"devices": ["v100"]}, "unknown device 'v100'"),
         ({"workloads": ["chess"]}, "unknown workload 'chess'; the known workloads: chat"),
-        ({"levers": ["medusa"]}, "unknown lever 'medusa'; the known levers: baseline"),
+        ({"presets": ["medusa"]}, "unknown speculation preset 'medusa'; the known presets: baseline"),
         ({"cut_off_rows": 0}, "below_rows: found 0"),
     ],
 )

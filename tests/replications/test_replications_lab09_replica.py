@@ -6,10 +6,10 @@ import pytest
 from speclab import lab as labs
 from speclab.errors import UserError
 from speclab.predict.parameters import H100_8B
-from speclab.predict.step_time import Options
+from speclab.predict.step_time import ModelOptions
 from speclab.replications import published
-from speclab.replications.lab09.replica import DRAFT, EAGLE, Twin, twin
-from speclab.replications.lab09.replica_table import ASSUMED, GIVEN, NOT_MODELLED, PREDICTED, USED, twin_table
+from speclab.replications.lab09.replica import DRAFT, EAGLE, FittedReplica, fit_replica
+from speclab.replications.lab09.replica_table import ASSUMED, GIVEN, NOT_MODELLED, PREDICTED, USED, replica_table
 
 
 @pytest.fixture(scope="module")
@@ -18,25 +18,25 @@ def figures() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def model(figures: pd.DataFrame) -> Twin:
-    return twin(figures, labs.load("lab09"))
+def model(figures: pd.DataFrame) -> FittedReplica:
+    return fit_replica(figures, labs.load("lab09"))
 
 
 @pytest.fixture(scope="module")
-def table(model: Twin, figures: pd.DataFrame) -> pd.DataFrame:
-    return twin_table(model, figures, draws=20).set_index("id")
+def table(model: FittedReplica, figures: pd.DataFrame) -> pd.DataFrame:
+    return replica_table(model, figures, draws=20).set_index("id")
 
 
-def test_it_is_fitted_on_the_baseline_at_three_concurrencies_only(model: Twin) -> None:
+def test_it_is_fitted_on_the_baseline_at_three_concurrencies_only(model: FittedReplica) -> None:
     assert set(model.calibration.residuals) == {"baseline at 1", "baseline at 128", "baseline at 256"}
     assert model.calibration.free == ("byte_per_s", "flop_per_s")
     assert max(map(abs, model.calibration.residuals.values())) < 0.02
 
 
-def test_a_figure_that_is_not_used_to_fit_does_not_move_the_fit(model: Twin, figures: pd.DataFrame) -> None:
+def test_a_figure_that_is_not_used_to_fit_does_not_move_the_fit(model: FittedReplica, figures: pd.DataFrame) -> None:
     other = figures.copy()
     other.loc[other["id"].isin(["c01", "c02", "t01", "t02", "b07", "b08", "b09"]), "value"] *= 2
-    moved = twin(other, labs.load("lab09"))
+    moved = fit_replica(other, labs.load("lab09"))
     assert moved.calibration.parameters == model.calibration.parameters
     assert moved.crossing(EAGLE) == model.crossing(EAGLE)
 
@@ -69,30 +69,30 @@ def test_n_gram_is_where_it_misses(table: pd.DataFrame) -> None:
     assert table.loc["n04", "difference"] < -0.5
 
 
-def test_launches_are_what_batch_1_leaves_beside_the_passes(model: Twin) -> None:
+def test_launches_are_what_batch_1_leaves_beside_the_passes(model: FittedReplica) -> None:
     # 1.98 ms a position, of which reading 2.47 GB at the fitted bandwidth is most of a millisecond
     passes = 2 * 1_235_746_816 / model.calibration.parameters.byte_per_s
     assert model.launch_s(DRAFT) == pytest.approx(1.98e-3 - passes, rel=0.03)
     assert 0 < model.launch_s(EAGLE) < 0.15e-3
 
 
-def test_drafting_that_did_not_grow_would_cross_later(model: Twin, figures: pd.DataFrame) -> None:
-    flat = twin(figures, labs.load("lab09"), options=Options(drafting_grows=False))
+def test_drafting_that_did_not_grow_would_cross_later(model: FittedReplica, figures: pd.DataFrame) -> None:
+    flat = fit_replica(figures, labs.load("lab09"), options=ModelOptions(drafting_grows=False))
     assert (flat.crossing(DRAFT).value or 1e9) > 1.2 * (model.crossing(DRAFT).value or 0)
 
 
-def test_rows_are_the_published_occupancy_between_three_points(model: Twin) -> None:
+def test_rows_are_the_published_occupancy_between_three_points(model: FittedReplica) -> None:
     assert model.rows([1, 128, 256]).tolist() == pytest.approx([0.98, 114.6, 220.9])
     # log-midway from 128 to 256 the shares are averaged: 0.8953 and 0.8629 of 181.02
     assert float(model.rows(181.0193)) == pytest.approx(181.0193 * (114.6 / 128 + 220.9 / 256) / 2, rel=1e-4)
 
 
-def test_what_is_held_is_stated_and_moves_the_answer(model: Twin, figures: pd.DataFrame) -> None:
-    assert "bend" in model.calibration.held
-    round_bend = twin(figures, labs.load("lab09"), start=H100_8B.replaced(bend=2.0))
-    assert (round_bend.crossing(EAGLE).value or 1e9) > 1.3 * (model.crossing(EAGLE).value or 0)
+def test_what_is_held_is_stated_and_moves_the_answer(model: FittedReplica, figures: pd.DataFrame) -> None:
+    assert "smoothing" in model.calibration.held
+    rounder = fit_replica(figures, labs.load("lab09"), start=H100_8B.replaced(smoothing=2.0))
+    assert (rounder.crossing(EAGLE).value or 1e9) > 1.3 * (model.crossing(EAGLE).value or 0)
 
 
 def test_the_overhead_is_not_carried_by_the_three_figures(figures: pd.DataFrame) -> None:
     with pytest.raises(UserError, match="overhead_s runs away"):
-        twin(figures, labs.load("lab09"), free=("byte_per_s", "flop_per_s", "overhead_s"))
+        fit_replica(figures, labs.load("lab09"), free=("byte_per_s", "flop_per_s", "overhead_s"))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from speclab.book import widget
-from speclab.predict.step_time import Options
+from speclab.predict.step_time import ModelOptions
 from speclab.replications import calibrations
 from speclab.replications.ask import NamedQuery
 from speclab.replications.calibrations import Calibration
@@ -17,7 +17,7 @@ def test_a_calibration_that_the_scripts_do_not_know_is_refused(monkeypatch: pyte
     known = calibrations.named("gsm8k")
 
     def padded() -> Calibration:
-        return replace(known, options=Options(captured=(8, 16)))
+        return replace(known, options=ModelOptions(captured=(8, 16)))
 
     monkeypatch.setitem(calibrations.CALIBRATIONS, "padded", padded)
     monkeypatch.setattr(map_data, "CALIBRATIONS", {"padded": "sizes of captured graphs"})

@@ -11,7 +11,14 @@ ARMS = {("eagle3", 3): "eagle3-k3", ("ngram", 8): "ngram-k8"}
 
 def published(finding: str, value: float, **more: object) -> dict[str, object]:
     row: dict[str, object] = {
-        **{"id": finding, "finding": finding, "quantity": finding, "method": "eagle3", "k": 3, "dataset": "MT-Bench"},
+        **{
+            "id": finding,
+            "finding": finding,
+            "quantity": finding,
+            "method": "eagle3",
+            "k": 3,
+            "dataset": "MT-LoadTest",
+        },
         **{"workload": "chat", "concurrency": np.nan, "position": np.nan, "value": value, "unit": "x"},
         **{"model": "Llama", "device": "H100", "engine": "vLLM", "kind": "stated", "source": "https://example.org"},
     }
@@ -61,7 +68,7 @@ def test_a_published_row_stands_beside_the_arms_own_figure() -> None:
     row = table.iloc[0]
     assert (row["ours"], row["low"], row["high"], row["how"]) == (1.5, 1.4, 1.6, "arm")
     assert row["difference"] == pytest.approx(1.5 / 1.6 - 1)
-    assert row["setting"] == "H100, vLLM, MT-Bench"
+    assert row["setting"] == "H100, vLLM, MT-LoadTest"
 
 
 def test_acceptance_is_taken_where_the_most_drafts_are_and_time_at_the_fewest_in_flight() -> None:

@@ -32,7 +32,7 @@ def test_an_unknown_table_names_the_known():
 
 
 def test_what_others_measured_says_where_it_stands():
-    table = published.read("measured")
+    table = published.read("others_measured")
     assert table["id"].is_unique
     assert table["source"].str.startswith("https://").all()
     assert table[["quantity", "method", "value", "unit", "model", "kind"]].notna().all(axis=None)
@@ -44,7 +44,7 @@ def test_what_others_measured_says_where_it_stands():
 
 def test_what_others_measured_is_what_they_say():
     """By the pages that the rows name: figure 1 of the paper, a constant of vLLM's test, a pull request's run."""
-    value = published.read("measured").set_index("id")["value"]
+    value = published.read("others_measured").set_index("id")["value"]
     assert value["f1-eagle3-sg-1"] == 1.712
     assert value[["ct-llama", "ct-llama-0", "ct-llama-1", "ct-llama-2"]].tolist() == [2.60, 0.7296, 0.5208, 0.3545]
     assert value[[f"p24344-ngram-{place}" for place in range(5)]].tolist() == [0.81, 0.74, 0.70, 0.68, 0.66]

@@ -8,8 +8,8 @@ from speclab.replications.validation import figures
 SOURCE = "simulated (calibrated model)"
 
 
-def test_the_twin_is_drawn_with_its_band_and_the_published_points() -> None:
-    figure = figures.twin_speed_up(calibrations.lab09_twin(), {EAGLE: {128.0: 1.27}}, SOURCE, draws=5)
+def test_the_replica_is_drawn_with_its_band_and_the_published_points() -> None:
+    figure = figures.replica_speed_up(calibrations.lab09_replica(), {EAGLE: {128.0: 1.27}}, SOURCE, draws=5)
     (axis,) = figure.axes
     assert axis.get_xlabel() == "requests in flight"
     assert len(axis.collections) == 2  # a band for each drafter
@@ -27,6 +27,6 @@ def test_predictions_have_a_panel_for_each_dataset() -> None:
 
 def test_cost_is_drawn_in_dollars_and_joules() -> None:
     found = answer(NamedQuery(acceptance=(0.6, 0.4, 0.3), concurrency=(1, 64)), with_errors=False)
-    figure = figures.cost_of_tokens(found.bills, found.prediction.crossover.value, SOURCE)
+    figure = figures.cost_of_tokens(found.costs, found.prediction.crossover.value, SOURCE)
     assert [axis.get_ylabel() for axis in figure.axes] == ["$ per million tokens", "J per million tokens"]
     assert all(len(axis.lines) == 3 for axis in figure.axes)

@@ -5,7 +5,7 @@ import pytest
 
 from speclab.errors import UserError
 from speclab.predict.parameters import CPU_135M
-from speclab.predict.step_time import NO_DRAFT, Draft, Options, step_s
+from speclab.predict.step_time import NO_DRAFT, Draft, ModelOptions, step_s
 from speclab.predict.traffic import Traffic
 from speclab.replications.validation.measured import Setting, calibrated
 from speclab.roofline.transformers import transformer
@@ -13,7 +13,7 @@ from speclab.roofline.transformers import transformer
 TARGET, HEAD = transformer("smollm2-135m"), transformer("eagle3-head-135m")
 TRUE = CPU_135M.replaced(overhead_s=25e-3, flop_per_s=6e11)
 TRAFFIC = {"chat": Traffic(90.0, 45.0, 90.0), "revision": Traffic(290.0, 246.0, 82.0)}
-EAGER = Options(eager=True)
+EAGER = ModelOptions(eager=True)
 SETTING = Setting(TARGET, {"head": (3, HEAD), "ngram": (2, None)}, TRAFFIC, CPU_135M, "head", "chat", (1, 16), EAGER)
 BRINGS = {"baseline": (1.0, 1.0), "head": (2.5, 1.0), "ngram": (1.2, 0.2)}
 
@@ -21,14 +21,14 @@ BRINGS = {"baseline": (1.0, 1.0), "head": (2.5, 1.0), "ngram": (1.2, 0.2)}
 def cells(leave_out: str = "", failed: tuple[str, ...] = ()) -> pd.DataFrame:
     """A lab whose steps take what the model says with other parameters than the fit begins with."""
     rows = []
-    for arm, (tokens, coverage) in BRINGS.items():
-        draft = NO_DRAFT if arm == "baseline" else Draft(*SETTING.drafters[arm], coverage)
+    for arm, (tokens, draft_rate) in BRINGS.items():
+        draft = NO_DRAFT if arm == "baseline" else Draft(*SETTING.drafters[arm], draft_rate)
         for workload, traffic in TRAFFIC.items():
             for at in (1, 4, 16):
                 seconds = float(step_s(TRUE, TARGET, at, traffic, draft, tokens, EAGER))
                 rows.append(
                     {"arm": arm, "workload": workload, "concurrency": at, "repeat": 0, "status": "ok",
-                     "step_time": 1e3 * seconds, "tokens_per_step": tokens, "draft_coverage": coverage,
+                     "step_time": 1e3 * seconds, "tokens_per_step": tokens, "draft_coverage": draft_rate,
                      "failed_checks": "stationarity" if f"{arm} {workload} {at}" in failed else None}
                 )  # fmt: skip
     table = pd.DataFrame(rows)

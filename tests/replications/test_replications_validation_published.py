@@ -6,13 +6,13 @@ import pytest
 from speclab.errors import UserError
 from speclab.predict.parameters import H100_8B
 from speclab.replications import published
-from speclab.replications.validation.published import by_k, calibrated, coverage, predicted
+from speclab.replications.validation.published import by_k, calibrated, draft_rate, predicted
 from speclab.replications.validation.published_figures import Figure, Figures, figures, figures_by_k, shares
 
 
 @pytest.fixture(scope="module")
 def table() -> pd.DataFrame:
-    return published.read("measured")
+    return published.read("others_measured")
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +59,8 @@ def test_the_fit_sees_one_dataset_and_two_methods(found: Figures) -> None:
 
 def test_n_gram_drafts_as_often_as_its_first_token_is_right(found: Figures) -> None:
     half = H100_8B.replaced(lookup_hit=0.5)
-    assert coverage(found, half, "ngram", "ShareGPT") == pytest.approx(0.32)
-    assert coverage(found, half, "EAGLE-3", "ShareGPT") == 1
+    assert draft_rate(found, half, "ngram", "ShareGPT") == pytest.approx(0.32)
+    assert draft_rate(found, half, "EAGLE-3", "ShareGPT") == 1
 
 
 def test_an_unpublished_acceptance_comes_from_batch_1(found: Figures) -> None:

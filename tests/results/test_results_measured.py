@@ -8,7 +8,7 @@ import pytest
 
 from speclab import lab as labs
 from speclab import paths, results
-from speclab.engines import Options
+from speclab.engines import EngineOptions
 from speclab.errors import UserError
 from speclab.record import store
 from speclab.record.schema import CellRecord
@@ -25,7 +25,7 @@ def records() -> list[CellRecord]:
 
 
 def plan(arm: str, device: str) -> ArmPlan:
-    return plan_arm(LAB, arm, options=Options(device=device))
+    return plan_arm(LAB, arm, options=EngineOptions(device=device))
 
 
 def test_every_cell_was_measured_on_one_machine_with_one_revision_and_one_set_of_versions(

@@ -51,7 +51,7 @@ def test_flat_acceptance_is_a_marginal_curve(alpha: float, k: int) -> None:
 
 
 def test_coverage_weighs_the_drafts_only() -> None:
-    assert tokens_per_pass((0.5, 0.25), coverage=0.4) == pytest.approx(1 + 0.4 * 0.75)
+    assert tokens_per_pass((0.5, 0.25), draft_rate=0.4) == pytest.approx(1 + 0.4 * 0.75)
 
 
 def test_conditional_is_the_ratio_of_neighbours() -> None:
@@ -60,16 +60,16 @@ def test_conditional_is_the_ratio_of_neighbours() -> None:
 
 
 def test_draws_fall_on_either_side_of_each_limit() -> None:
-    # coverage 0.5 puts the limits of (0.8, 0.2) at 0.4 and 0.1
+    # a draft rate of 0.5 puts the limits of (0.8, 0.2) at 0.4 and 0.1
     draws = np.array([0.0, 0.0999, 0.1, 0.3999, 0.4, 0.4999, 0.5, 0.999])
-    drafted, accepted = accepted_counts(draws, (0.8, 0.2), coverage=0.5)
+    drafted, accepted = accepted_counts(draws, (0.8, 0.2), draft_rate=0.5)
     assert accepted.tolist() == [2, 2, 1, 1, 0, 0, 0, 0]
     assert drafted.tolist() == [True, True, True, True, True, True, False, False]
 
 
 def test_evenly_spread_draws_give_the_marginal_curve_back() -> None:
     draws = (np.arange(10_000) + 0.5) / 10_000
-    drafted, accepted = accepted_counts(draws, (0.75, 0.5, 0.125), coverage=0.8)
+    drafted, accepted = accepted_counts(draws, (0.75, 0.5, 0.125), draft_rate=0.8)
     assert drafted.sum() == 8_000
     assert [int((accepted >= i).sum()) for i in (1, 2, 3)] == [6_000, 4_000, 1_000]
 

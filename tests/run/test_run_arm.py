@@ -7,7 +7,7 @@ import pytest
 
 from speclab import lab as labs
 from speclab import results, run
-from speclab.engines import Options
+from speclab.engines import EngineOptions
 from speclab.errors import UserError
 from speclab.record import lock
 from speclab.results import lab_tables
@@ -167,7 +167,7 @@ def test_two_runs_on_one_arm_do_not_meet(mini: Path) -> None:
             {"simulated": {"device": "h100-sxm", "shape": "llama-3-8b", "answers": {}}},
             "simulated: found a lab's assumptions, as in lab.yml; give an arm's file",
         ),
-        ({"options": Options(device="../h100")}, "device: found '../h100'; use letters, digits"),
+        ({"options": EngineOptions(device="../h100")}, "device: found '../h100'; use letters, digits"),
         ({"engine": "endpoint"}, "has no address; give --base-url, or set SPECLAB_BASE_URL"),
     ],
 )
@@ -231,7 +231,7 @@ def test_an_arm_may_run_a_part_of_the_lab_more_often(mini: Path) -> None:
 
 def test_arms_side_by_side_take_turns_at_each_cell(mini: Path) -> None:
     arms = ("baseline", "eagle3-k3")
-    plans = [plan_arm("mini", arm, engine="vllm", repeats=2, options=Options(device="here")) for arm in arms]
+    plans = [plan_arm("mini", arm, engine="vllm", repeats=2, options=EngineOptions(device="here")) for arm in arms]
     order = [
         [(asked.arm, asked.workload, asked.concurrency) for _, asked in batch]
         for batch in arms_of_a_run._batches(plans, None)

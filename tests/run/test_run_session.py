@@ -18,14 +18,14 @@ from speclab.load.closed_loop import CellLog
 from speclab.metrics.checks import request_errors_check
 from speclab.prompts.base import Prompt
 from speclab.record import store
-from speclab.record.schema import Asked, CellRecord
+from speclab.record.schema import CellRecord, CellSpec
 from speclab.run import session
 from speclab.run.plan import plan_arm
 
 PHASES = {"length_s": 6, "drop_first_s": 1, "drop_last_s": 1}
 
 
-def cells_of(arm: str, *concurrencies: int) -> list[Asked]:
+def cells_of(arm: str, *concurrencies: int) -> list[CellSpec]:
     return list(plan_arm("lab09", arm, workloads=["chat"], concurrencies=concurrencies, phases=PHASES).cells)
 
 
@@ -71,7 +71,7 @@ def refusing(arm: str) -> Opening:
     return Opening(opening(arm, []).loop_factory, engine)
 
 
-def hold(openings: dict[str, Opening], cells: list[Asked], runs: Path) -> list[CellRecord]:
+def hold(openings: dict[str, Opening], cells: list[CellSpec], runs: Path) -> list[CellRecord]:
     session.hold(openings, cells, runs)
     return [store.read(store.cell_folder(runs, asked)).record for asked in cells]
 

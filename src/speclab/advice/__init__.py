@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from speclab.advice import serve
-from speclab.advice.base import Advice, Change, ChosenK, Line, Part, Served, Tax
+from speclab.advice.base import Advice, Changeover, ChosenK, Line, Part, ServedArm, Tax
 from speclab.advice.warnings import warnings
 from speclab.errors import UserError
 from speclab.findings.choose_k import worth_measuring
@@ -23,12 +23,12 @@ __all__ = ["Advice", "advise", "advise_or_say_why"]
 FORCED = "its acceptance is forced, and its text is not the target's"
 
 
-def advise(found: Results, mix: Mapping[str, float] | None = None) -> Advice:
+def advise(results: Results, mix: Mapping[str, float] | None = None) -> Advice:
     """Return what a lab's results say to do.
 
     Parameters
     ----------
-    found : Results
+    results : Results
         The results.
     mix : mapping of str to float, optional
         Shares of the tokens that the traffic asks for, by workload; equal ones where not given.
@@ -38,45 +38,45 @@ def advise(found: Results, mix: Mapping[str, float] | None = None) -> Advice:
     UserError
         Nothing stands beside the baseline, or no speed-up passed its checks, at all or on a part of the mix.
     """
-    lab = found.lab
+    lab = results.lab
     forced = [name for name in lab.arms if lab.arm(name).is_forced]
     usable = [name for name in lab.arms if name not in forced]
     k_by_arm = {name: lab.arm(name).k for name in lab.arms}
-    places = speeds(found.findings, found.draws, [name for name in usable if name != BASELINE])
+    places = speeds(results.findings, results.draws, [name for name in usable if name != BASELINE])
     known = [workload for workload in lab.workloads if workload in places]
     shares = dict(mix) if mix is not None else equal_shares(known)
     if missing := [workload for workload in shares if workload not in places]:
         raise UserError(f"no speed-up on {', '.join(missing)} passed its checks", f"give shares of {', '.join(known)}",
                         key="--mix")  # fmt: skip
-    parts = parts_of(places, found.findings, shares)
+    parts = parts_of(places, results.findings, shares)
     of_mix = mixed(places, parts)
     order = sorted(usable, key=lambda name: k_by_arm[name])
     tables = {workload: places[workload] for workload in known} | ({MIX: of_mix} if of_mix else {})
-    advised = tuple(_part(name, table, lab, found.drafters, order, k_by_arm) for name, table in tables.items())
+    advised = tuple(_part(name, table, lab, results.drafters, order, k_by_arm) for name, table in tables.items())
     named = sorted({served.arm for part in advised for served in part.served} - {BASELINE}, key=lab.arms.index)
     drafters = sorted({part.drafter for part in advised if part.drafter}, key=lab.arms.index)
     return Advice(
         lab=lab.name,
-        source=found.source,
+        source=results.source,
         mix=shares,
         parts=advised,
         tax=_taxes(places, of_mix, parts),
-        k=_chosen_k(found),
-        worth_measuring=_worth_measuring(found),
+        k=_chosen_k(results),
+        worth_measuring=_worth_measuring(results),
         left_out=dict.fromkeys(forced, FORCED),
         warnings=warnings(lab, advised, [lab.arm(name) for name in dict.fromkeys([*named, *drafters])]),
     )
 
 
-def advise_or_say_why(found: Results) -> Advice:
+def advise_or_say_why(results: Results) -> Advice:
     """Return what `advise` does, or advice with no part that says why there is none: what a page of the book needs."""
     try:
-        return advise(found)
+        return advise(results)
     except UserError as error:
-        forced = [name for name in found.lab.arms if found.lab.arm(name).is_forced]
+        forced = [name for name in results.lab.arms if results.lab.arm(name).is_forced]
         return Advice(
-            lab=found.lab.name, source=found.source, mix={}, parts=(), tax=(), k=_chosen_k(found),
-            worth_measuring=_worth_measuring(found), left_out=dict.fromkeys(forced, FORCED), warnings=(),
+            lab=results.lab.name, source=results.source, mix={}, parts=(), tax=(), k=_chosen_k(results),
+            worth_measuring=_worth_measuring(results), left_out=dict.fromkeys(forced, FORCED), warnings=(),
             why_not=error.problem,
         )  # fmt: skip
 
@@ -104,7 +104,7 @@ def _part(
         name=name,
         served=tuple(_served(choice) for choice in made),
         changes=tuple(
-            Change(below=each.below, above=each.above, value=each.value, low=each.low, high=each.high,
+            Changeover(below=each.below, above=each.above, value=each.value, low=each.low, high=each.high,
                    status=each.status)
             for each in changes
         ),
@@ -115,10 +115,10 @@ def _part(
     )  # fmt: skip
 
 
-def _served(choice: Choice) -> Served:
+def _served(choice: Choice) -> ServedArm:
     low, high = choice.speed.interval
     others = tuple(arm for arm in choice.ties if arm != choice.arm)
-    return Served(
+    return ServedArm(
         concurrency=int(choice.concurrency), arm=choice.arm, speed_up=choice.speed.value, low=_number(low),
         high=_number(high), ties=others, status=choice.status,
     )  # fmt: skip
@@ -159,13 +159,13 @@ def _taxes(
     return tuple(Tax.model_validate({**row, "low": _number(row["low"]), "high": _number(row["high"])}) for row in rows)
 
 
-def _chosen_k(found: Results) -> tuple[ChosenK, ...]:
-    chosen = found.k_curves[found.k_curves["chosen"].astype(bool)]
+def _chosen_k(results: Results) -> tuple[ChosenK, ...]:
+    chosen = results.k_curves[results.k_curves["chosen"].astype(bool)]
     return tuple(ChosenK.model_validate(row) for row in chosen[list(ChosenK.model_fields)].to_dict("records"))
 
 
-def _worth_measuring(found: Results) -> dict[str, tuple[int, ...]]:
-    by_drafter = found.k_curves.groupby("drafter", sort=False)
+def _worth_measuring(results: Results) -> dict[str, tuple[int, ...]]:
+    by_drafter = results.k_curves.groupby("drafter", sort=False)
     return {str(drafter): tuple(worth_measuring(table)) for drafter, table in by_drafter}
 
 

@@ -7,7 +7,7 @@ from speclab.findings.pairs import OK
 from speclab.lab import BASELINE
 
 
-class Served(Frozen):
+class ServedArm(Frozen):
     """The arm to serve with at one number of requests in flight."""
 
     concurrency: int
@@ -17,12 +17,12 @@ class Served(Frozen):
     """95% interval of the speed-up; None where no noise is known."""
     high: float | None
     ties: tuple[str, ...]
-    """Other arms that cannot be told from the fastest."""
+    """Other arms with no detectable difference from the fastest."""
     status: str
     """``ok``, or ``not resolved``: neither a gain nor a loss against the baseline is shown here."""
 
 
-class Change(Frozen):
+class Changeover(Frozen):
     """Where to change over from one arm to another as requests in flight rise, with its gap."""
 
     below: str
@@ -30,13 +30,13 @@ class Change(Frozen):
     value: float | None
     """Requests in flight at which the two are equally fast; None where that is only known to lie in the gap."""
     low: int
-    """Change back to `below` when fewer are in flight."""
+    """Changeover back to `below` when fewer are in flight."""
     high: int
-    """Change over to `above` when more are in flight."""
+    """Changeover over to `above` when more are in flight."""
     status: str
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """The change in a sentence."""
         point = "somewhere in between" if self.value is None else f"at {self.value:.0f}"
         return (
@@ -56,8 +56,8 @@ class Part(Frozen):
     """The advice for one workload, or for the mix."""
 
     name: str
-    served: tuple[Served, ...]
-    changes: tuple[Change, ...]
+    served: tuple[ServedArm, ...]
+    changes: tuple[Changeover, ...]
     not_known: tuple[int, ...]
     """Concurrencies of the lab at which no arm's speed-up passed its checks."""
     drafter: str | None
@@ -95,7 +95,7 @@ class Tax(Frozen):
 
 
 class ChosenK(Frozen):
-    """The k of one drafter at one place: the smallest that cannot be told from the fastest."""
+    """The k of one drafter at one place: the smallest with no detectable difference from the fastest."""
 
     drafter: str
     workload: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from speclab.advice.base import Advice, Served
+from speclab.advice.base import Advice, ServedArm
 from speclab.findings.pairs import OK
 from speclab.lab import BASELINE
 
@@ -74,6 +74,6 @@ def schedules(advice: Advice) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["traffic", "drafter", "schedule"])
 
 
-def _served(served: Served, with_speed: bool) -> str:
+def _served(served: ServedArm, with_speed: bool) -> str:
     speed = f" {served.speed_up:.2f}x" if with_speed and served.arm != BASELINE else ""
     return f"{served.arm}{speed}{'' if served.status == OK else '?'}"

@@ -28,21 +28,21 @@ def warnings(lab: Lab, parts: Sequence[Part], arms: Sequence[Arm]) -> tuple[Warn
     """
     scheduled = [part for part in parts if part.schedule is not None]
     methods: set[str] = {arm.speculation.method for arm in arms if arm.speculation is not None}
-    found: list[Warned] = []
+    warned: list[Warned] = []
     if scheduled:
         names = {part.drafter for part in scheduled}
         used: set[str] = {arm.speculation.method for arm in arms if arm.arm in names and arm.speculation is not None}
-        found += _about_schedules(lab, used)
+        warned += _about_schedules(lab, used)
     if methods:
-        found += _about_speculation(lab, methods)
+        warned += _about_speculation(lab, methods)
     arms_of = {part.name: {served.arm for served in part.served} - {BASELINE} for part in parts if part.name != MIX}
     if len({frozenset(names) for names in arms_of.values()}) > 1:
         text = (
             "One server holds one way of drafting. Where workloads want different arms, route them to servers of their "
             "own, or serve all with one and pay the tax shown."
         )
-        found.append(Warned(about="one method a server", text=text, links=(f"{VLLM}/issues/46977",)))
-    return tuple(found)
+        warned.append(Warned(about="one method a server", text=text, links=(f"{VLLM}/issues/46977",)))
+    return tuple(warned)
 
 
 def _about_schedules(lab: Lab, methods: set[str]) -> Iterator[Warned]:

@@ -18,12 +18,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from speclab import paths
+from speclab import paths, whole
 from speclab.book import contents, listing, pages, sources
 from speclab.book.kernel import WarmKernel
 from speclab.book.pages import Page
 from speclab.cache.notes import Notes
-from speclab.record import whole
 
 WORKERS = 2
 DRAWN = ("figures", "tables", "widgets")

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from speclab import lab as labs
-from speclab import paths, results
+from speclab import paths, results, whole
 from speclab.book import badge, shelf
 from speclab.errors import UserError
-from speclab.record import whole
 
 
 def file() -> Path:

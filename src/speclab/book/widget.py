@@ -20,7 +20,7 @@ Kind = Literal["animation", "explorer", "map"]
 SCRIPTS: dict[Kind, tuple[str, ...]] = {
     "animation": ("dom", "animation"),
     "explorer": ("dom", "numbers", "explorer"),
-    "map": ("dom", "numbers", "price", "ask", "map_plot", "map_field", "map"),
+    "map": ("dom", "numbers", "step_time", "ask", "map_plot", "map_field", "map"),
 }
 """What each kind of widget is made of, in the order in which its page runs them."""
 

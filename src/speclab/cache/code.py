@@ -58,7 +58,7 @@ class Source:
         Parameters
         ----------
         *entries : str
-            Dotted names: ``speclab.roofline.step.StepCost``; a module's name stands for all that it defines.
+            Dotted names: ``speclab.roofline.step.StepModel``; a module's name stands for all that it defines.
         by_value : iterable of str
             Dotted names of tables that do not count as code, since the caller hashes the values that it takes of them.
 

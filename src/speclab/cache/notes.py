@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from speclab import whole
 from speclab.cache import keys
-from speclab.record import whole
 
 
 class Notes:

@@ -8,13 +8,12 @@ from typing import Annotated
 
 import typer
 
-from speclab import paths
+from speclab import paths, whole
 from speclab.cli.options import err
 from speclab.drafters import checks, trials
 from speclab.drafters import recipe as recipes
 from speclab.drafters.recipe import Part, Recipe
 from speclab.errors import UserError
-from speclab.record import whole
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 
@@ -116,6 +115,7 @@ def measure(
     minutes: MinutesOption = None,
     trial: Annotated[str | None, typer.Option(help="It was trained by this trial of trials.yml.")] = None,
     k: Annotated[int, typer.Option(min=1, help="Draft tokens at each step.")] = 3,
+    lab: Annotated[str | None, typer.Option(help="Whose server flags are used; the target's lab by default.")] = None,
     card: Annotated[
         bool, typer.Option("--card/--no-card", help="Write the model card anew from what was measured.")
     ] = False,
@@ -133,7 +133,7 @@ def measure(
     folder = model or paths.drafters() / f"{chosen.name}-eagle3"
     notes = next((home / chosen.name for home in (folder.parent, paths.drafters()) if (home / chosen.name).is_dir()),
                  folder.parent / chosen.name)  # fmt: skip
-    rows = measuring.run(chosen, folder, notes, k, _say)
+    rows = measuring.run(chosen, folder, notes, k, _say, lab)
     typer.echo(measuring.table(rows).to_string(index=False, float_format="%.3f"))
     if card:
         kept = notes.parent / folder.name

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -14,9 +15,8 @@ from speclab import paths
 from speclab import run as runs
 from speclab.cli import progress, tables
 from speclab.cli.options import EngineOption, LabName, ListOption, err, split, whole_numbers
-from speclab.engines import Options
+from speclab.engines import EngineOptions
 from speclab.errors import UserError
-from speclab.results import lab_tables
 from speclab.run.plan import plan_arm
 
 
@@ -25,7 +25,7 @@ def list_labs() -> None:
     table = Table("lab", "engine", "arms", "workloads", "in flight", "cells", box=None, header_style="bold")
     for name in labs.names():
         lab = labs.load(name)
-        cells = len(lab.arms) * len(lab.workloads) * len(lab.concurrencies) * lab.repeats
+        cells = sum(len(lab.grid(lab.arm(arm))) for arm in lab.arms)
         in_flight = ", ".join(map(str, lab.concurrencies))
         table.add_row(name, lab.engine, ", ".join(lab.arms), ", ".join(lab.workloads), in_flight, str(cells))
     Console().print(table)
@@ -57,7 +57,7 @@ def run_lab(
     if (engine or loaded.engine) == "endpoint" and len(chosen or ()) != 1:
         found = f"found {arms!r}" if arms else "not given"
         raise UserError(found, "one server serves one arm: name exactly the one that it serves", key="--arms")
-    options = Options(device=device) if base_url is None else Options(base_url=base_url, device=device)
+    options = EngineOptions(device=device) if base_url is None else EngineOptions(base_url=base_url, device=device)
     phases = None if length_s is None else loaded.phases.model_dump() | {"length_s": length_s}
     plans = [
         plan_arm(
@@ -69,14 +69,10 @@ def run_lab(
     if dry_run:
         Console().print(progress.overview(plans))
         return
-    ended: list[lab_tables.Tables] = []
     with progress.Bar(plans, err) as bar:
-        for repeat in range(max(asked.repeat for plan in plans for asked in plan.cells) + 1):
-            for sharing in [plans] if loaded.side_by_side else [[plan] for plan in plans]:
-                runs.run(*sharing, repeat=repeat, progress=bar.advance)
-                whole = [plan for plan in sharing if repeat == max(asked.repeat for asked in plan.cells)]
-                ended += map(runs.tables_of, whole)  # at once: an arm that is whole outlives an interrupted sweep
-    failed = sum(int((each.cells["status"] == "failed").sum()) for each in ended)
+        of_arms = runs.run_lab(plans, progress=bar.advance)
+    cells = pd.concat([of_arm.cells for of_arm in of_arms], ignore_index=True)
+    failed = int((cells["status"] == "failed").sum())
     err.print(f"{bar.ran} cells run, {bar.kept} kept, {failed} failed", highlight=False)
     trials = {paths.shown(plan.data) for plan in plans if plan.is_trial and out is None}
     for folder in trials:
@@ -84,9 +80,8 @@ def run_lab(
     if not all(plan.keeps_tables for plan in plans):
         remedy = "give --out to keep these and show them"
         err.print(f"data/derived is as it was: it holds whole arms as their files say; {remedy}", highlight=False)
-    for each in ended:
-        for line in tables.failures(each.cells):
-            err.print(line, style="yellow", highlight=False, markup=False, soft_wrap=True)
+    for line in tables.failures(cells):
+        err.print(line, style="yellow", highlight=False, markup=False, soft_wrap=True)
     if failed:
         err.print("each failed record says why; a second run tries them again", style="yellow")
         raise typer.Exit(1)

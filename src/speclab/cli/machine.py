@@ -26,7 +26,7 @@ def diagnose(
     json: Annotated[bool, typer.Option("--json", help="One JSON list of objects.")] = False,
 ) -> None:
     """Say what will fail or mislead on this machine before any weight is loaded, why, and what would do."""
-    from speclab.doctor import examine, table
+    from speclab.doctor import examine, report
     from speclab.doctor.machine import probe
     from speclab.load.selftest import carried
 
@@ -35,13 +35,13 @@ def diagnose(
     tried = carried(max(loaded.concurrencies)) if selftest and engine != "simulated" else None
     diagnoses = examine(loaded, chosen, engine, probe(loaded, chosen, engine, base_url=base_url, carried=tried))
     if json:
-        typer.echo(table.to_json(diagnoses))
+        typer.echo(report.to_json(diagnoses))
     else:
         console = Console(highlight=False)
         console.print(f"{lab} by the engine {engine!r} on this machine\n")
-        console.print(table.rendered(diagnoses))
-        console.print(table.counted(diagnoses))
-    if any(found.level == "will fail" for found in diagnoses):
+        console.print(report.rendered(diagnoses))
+        console.print(report.counted(diagnoses))
+    if any(diagnosis.level == "will fail" for diagnosis in diagnoses):
         raise typer.Exit(1)
 
 

@@ -1,4 +1,4 @@
-"""The tables of the cost model and of the simulated fleet, as the book shows them; nothing in them is measured."""
+"""The tables of the roofline model and of the simulated fleet, as the book shows them; nothing in them is measured."""
 
 from __future__ import annotations
 
@@ -19,13 +19,16 @@ if TYPE_CHECKING:
 cli = typer.Typer(no_args_is_help=True, help=__doc__)
 
 OPTIONS = {"k": "--gamma", "alpha": "--alpha", "drafter": "--drafter", "gpus": "--gpus", "target": "--target",
-           "batch": "--batch", "below_rows": "--cut-off", "workload": "--workload", "lever": "--lever"}  # fmt: skip
+           "batch": "--batch", "below_rows": "--cut-off", "workload": "--workload",
+           "speculation": "--speculation"}  # fmt: skip
 """The options behind the keys that the model's own errors name."""
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON list of flat objects.")]
 Devices = Annotated[str | None, typer.Option("--device", help="Comma-separated: h100, h200, a100, b200.")]
 Workloads = Annotated[str | None, typer.Option("--workload", help="Comma-separated part of the five.")]
-Levers = Annotated[str | None, typer.Option("--lever", help="Comma-separated; baseline, mtp and draft-1b by default.")]
+Presets = Annotated[
+    str | None, typer.Option("--speculation", help="Comma-separated; baseline, mtp and draft-1b by default.")
+]
 
 
 @cli.command("table")
@@ -40,14 +43,14 @@ def device_table(
     gpus: Annotated[int, typer.Option(help="GPUs in tensor parallel.")] = 1,
     json: Json = False,
 ) -> None:
-    """Print what a token costs with and without speculation, by device, context and batch: cost model, no queue.
+    """Print what a token costs with and without speculation, by device, context and batch: roofline only, no queue.
 
     Without options it is the source's table, two of whose rows no one GPU can hold; a batch that you ask for must fit.
     """
     from speclab.replications.chapter10 import table
 
     with _named():
-        found = table.device_table(
+        rows = table.device_table(
             _devices(devices, table.DEVICES),
             _whole_numbers(contexts, "--context", table.CONTEXTS),
             _whole_numbers(batches, "--batch", table.BATCHES),
@@ -56,7 +59,7 @@ def device_table(
         )  # fmt: skip
     shown = ["device", "context", "batch", "plain_ms_per_token", "speculative_ms_per_token", "plain_bound",
              "verify_bound", "speed_up", "fits_memory"]  # fmt: skip
-    _print(found, json, shown)
+    _print(rows, json, shown)
 
 
 @cli.command("closed-forms")
@@ -87,9 +90,9 @@ def saturation(
     from speclab.replications.chapter10.saturation import CUT_OFF_ROWS, RATES
 
     with _named():
-        rows = CUT_OFF_ROWS if cut_off is None else cut_off
-        found = chapter10.saturation(_numbers(rates, "--rate", RATES), rows)
-    _print(found, json, list(found.columns))
+        cut_off_rows = CUT_OFF_ROWS if cut_off is None else cut_off
+        rows = chapter10.saturation(_numbers(rates, "--rate", RATES), cut_off_rows)
+    _print(rows, json, list(rows.columns))
 
 
 @cli.command("animation")
@@ -103,53 +106,53 @@ def animation(
 
     if variant is not None and variant not in VARIANTS:
         raise UserError(f"unknown variant {variant!r}", f"there are {', '.join(VARIANTS)}", key="--variant")
-    found = recorded()
-    found = found if variant is None else found[found["variant"] == variant]
-    _print(found, json, [name for name in found.columns if name not in ("kept", "requests", "passes")])
+    rows = recorded()
+    rows = rows if variant is None else rows[rows["variant"] == variant]
+    _print(rows, json, [name for name in rows.columns if name not in ("kept", "requests", "passes")])
 
 
 @cli.command("sweep")
 def sweep(
     devices: Devices = None,
     workloads: Workloads = None,
-    levers: Levers = None,
+    presets: Presets = None,
     cut_off: Annotated[int | None, typer.Option(help="Rows from which mtp-cut-off decodes plainly.")] = None,
     all_metrics: Annotated[bool, typer.Option("--points", help="All metrics, one row a configuration.")] = False,
     json: Json = False,
 ) -> None:
-    """Simulate workloads by lever by device: capacity, price, energy, latency, and the change from the baseline."""
+    """Simulate workloads by preset by device: capacity, cost, energy, latency, and the change from the baseline."""
     from speclab.replications import chapter10
-    from speclab.replications.chapter10.levers import CUT_OFF_ROWS, PAGE
     from speclab.replications.chapter10.presets import DEVICES, WORKLOADS
+    from speclab.replications.chapter10.speculation_presets import CUT_OFF_ROWS, PAGE
 
     with _named():
         run = chapter10.points if all_metrics else chapter10.sweep
-        found = run(
-            _devices(devices, DEVICES), split(workloads) or list(WORKLOADS), split(levers) or PAGE,
+        rows = run(
+            _devices(devices, DEVICES), split(workloads) or list(WORKLOADS), split(presets) or PAGE,
             cut_off_rows=CUT_OFF_ROWS if cut_off is None else cut_off,
         )  # fmt: skip
-    _print(found, json, [name for name in found.columns if name not in ("assumed", "runs")])
+    _print(rows, json, [name for name in rows.columns if name not in ("assumed", "runs")])
 
 
 @cli.command("capacity")
 def capacity(
     devices: Devices = "h100",
     workloads: Workloads = None,
-    levers: Levers = None,
+    presets: Presets = None,
     seeds: Annotated[int, typer.Option(min=2, help="How many seeds.")] = 8,
     json: Json = False,
 ) -> None:
     """Simulate goodput at capacity over several seeds: its mean, and a 95% t interval."""
     from speclab.replications import chapter10
-    from speclab.replications.chapter10.levers import PAGE
     from speclab.replications.chapter10.presets import DEVICES, WORKLOADS
+    from speclab.replications.chapter10.speculation_presets import PAGE
 
     with _named():
-        found = chapter10.capacity_over_seeds(
-            _devices(devices, DEVICES), split(workloads) or list(WORKLOADS), split(levers) or PAGE,
+        rows = chapter10.capacity_over_seeds(
+            _devices(devices, DEVICES), split(workloads) or list(WORKLOADS), split(presets) or PAGE,
             seeds=range(1, seeds + 1),
         )  # fmt: skip
-    _print(found, json, list(found.columns))
+    _print(rows, json, list(rows.columns))
 
 
 @cli.command("charges")
@@ -160,8 +163,8 @@ def charges(device: Annotated[str, typer.Option(help="One device.")] = "h100", w
     from speclab.replications.chapter10.presets import WORKLOADS
 
     with _named():
-        found = chapter10.charges(_device(device), split(workloads) or list(WORKLOADS))
-    _print(found, json, list(found.columns))
+        rows = chapter10.charges(_device(device), split(workloads) or list(WORKLOADS))
+    _print(rows, json, list(rows.columns))
 
 
 @cli.command("gaps")
@@ -169,8 +172,8 @@ def gaps(json: Json = False) -> None:
     """Print why the 99th percentile of token gaps rises with speculation on the offline batch."""
     from speclab.replications import chapter10
 
-    found = chapter10.gaps()
-    _print(found, json, list(found.columns))
+    rows = chapter10.gaps()
+    _print(rows, json, list(rows.columns))
 
 
 @cli.command("keep")
@@ -232,9 +235,9 @@ def _parsed(
     if value is None:
         return list(default)
     try:
-        found = [parse(part) for part in split(value) or ()]
+        numbers = [parse(part) for part in split(value) or ()]
     except ValueError:
-        found = []
-    if not found or not all(0 < number < math.inf for number in found):
+        numbers = []
+    if not numbers or not all(0 < number < math.inf for number in numbers):
         raise UserError(f"found {value!r}", remedy, key=option)
-    return found
+    return numbers

@@ -33,7 +33,7 @@ def predict(
         float | None,
         typer.Option(help="What a draft position adds at one in flight, ms; the calibration's by default."),
     ] = None,
-    coverage: Annotated[float, typer.Option(help="Share of steps that have a draft.")] = 1.0,
+    draft_rate: Annotated[float, typer.Option(help="Share of steps that have a draft.")] = 1.0,
     context: Annotated[
         float, typer.Option(help="Tokens that a request has cached, mean over its steps.")
     ] = NamedQuery.context,
@@ -50,53 +50,53 @@ def predict(
     """Predict where speculation stops paying, from an acceptance curve and what a draft position costs."""
     query = NamedQuery(
         device=device, model=model, k=k, acceptance=_numbers(acceptance, "--acceptance"), method=method,
-        drafter=drafter, drafting_ms=drafting_ms, coverage=coverage, context=context, prompt=prompt, answer=answer,
+        drafter=drafter, drafting_ms=drafting_ms, draft_rate=draft_rate, context=context, prompt=prompt, answer=answer,
         concurrency=None if concurrency is None else _whole(concurrency), calibration=calibration,
     )  # fmt: skip
     try:
-        found = ask.answer(query)
+        answered = ask.answer(query)
     except UserError as error:
         key = error.key if error.key is None or error.key.startswith("--") else f"--{error.key}"
         raise UserError(error.problem, error.remedy, file=error.file, key=key) from None
     if json:
-        typer.echo(strict_json.dumps(found.as_json()))
+        typer.echo(strict_json.dumps(answered.as_json()))
         return
-    _show(found)
+    _show(answered)
 
 
 def validate(json: Annotated[bool, typer.Option("--json", help="One JSON list of flat objects.")] = False) -> None:
     """Show how wrong the model has been, by source and method: predictions only, nothing that a fit saw."""
-    found = calibrations.validate()
+    errors = calibrations.validate()
     if json:
-        typer.echo(strict_json.dumps([each.row() for each in found]))
+        typer.echo(strict_json.dumps([error.row() for error in errors]))
         return
-    typer.echo(_errors(found).to_string(index=False))
+    typer.echo(_errors(errors).to_string(index=False))
 
 
-def _errors(found: list[Errors]) -> pd.DataFrame:
+def _errors(errors: list[Errors]) -> pd.DataFrame:
     return pd.DataFrame(
         {
-            "source": each.source,
-            "method": each.method,
-            "k": TEXT if each.k is None else each.k,
-            "dataset": each.dataset,
-            "figure": each.figure,
-            "n": each.n,
-            "mean error": f"{each.mean_abs_error:.1%}",
-            "worst": f"{each.worst_error:+.1%}",
-            "where": each.worst_cell,
+            "source": error.source,
+            "method": error.method,
+            "k": TEXT if error.k is None else error.k,
+            "dataset": error.dataset,
+            "figure": error.figure,
+            "n": error.n,
+            "mean error": f"{error.mean_abs_error:.1%}",
+            "worst": f"{error.worst_error:+.1%}",
+            "where": error.worst_cell,
         }
-        for each in found
+        for error in errors
     )
 
 
-def _show(found: Answered) -> None:
+def _show(answered: Answered) -> None:
     console = Console(highlight=False, soft_wrap=True)
-    prediction = found.prediction
+    prediction = answered.prediction
     table = Table(
         "in flight", "speed-up", "90% of draws", "break-even tokens", "best k", "$ / M tok", "J / M tok", box=None
     )
-    costs = {each["concurrency"]: each for each in found.bills}
+    costs = {each["concurrency"]: each for each in answered.costs}
     for index, at in enumerate(prediction.concurrency):
         cost = costs.get(at, {})
         usd, joules = cost.get("usd_per_mtok"), cost.get("j_per_mtok")
@@ -107,9 +107,9 @@ def _show(found: Answered) -> None:
             TEXT if usd is None else f"{usd:.3f}", TEXT if joules is None else f"{joules:,.0f}",
         )  # fmt: skip
     console.print(table)
-    console.print(f"\n{_verdict(found)}")
-    console.print(f"calibration {found.calibration}")
-    for each in found.errors:
+    console.print(f"\n{_verdict(answered)}")
+    console.print(f"calibration {answered.calibration}")
+    for each in answered.errors:
         console.print(
             f"error so far: {each.figure} of {each.method} on {each.dataset} ({each.source}, n = {each.n}): "
             f"mean {each.mean_abs_error:.1%}, worst {each.worst_error:+.1%}"
@@ -118,8 +118,8 @@ def _show(found: Answered) -> None:
         console.print(f"warning: {warning}", style="yellow")
 
 
-def _verdict(found: Answered) -> str:
-    crossover = found.prediction.crossover
+def _verdict(answered: Answered) -> str:
+    crossover = answered.prediction.crossover
     if crossover.status == "always below":
         return "speculation loses at every number of requests in flight"
     low = "1 or fewer" if crossover.low is None else f"{crossover.low:.0f}"

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from speclab import paths
 from speclab.errors import UserError
-from speclab.probe import devices, record, table
+from speclab.probe import devices, record, report
 from speclab.probe.needs import needed
 from speclab.probe.plan import Dtype, plan
 from speclab.probe.record import ProbeRecord
@@ -40,9 +40,9 @@ def probe(
     planned = plan(model, devices.free_bytes(kind), dtype, layers=layers, sampling=sampling)
     if dry_run:
         typer.echo(
-            strict_json.dumps(strict_json.rows(table.planned(planned)))
+            strict_json.dumps(strict_json.rows(report.planned(planned)))
             if json
-            else table.overview(planned, kind, seconds)
+            else report.overview(planned, kind, seconds)
         )
         return
     file = out or record.file_of(paths.runs(), devices.slug(kind), model.slug, dtype)
@@ -59,7 +59,7 @@ def probe(
     if json:
         typer.echo(strict_json.dumps(strict_json.rows(rows)))
     else:
-        typer.echo(table.result(done, rows))
+        typer.echo(report.result(done, rows))
     for line in _remarks(done):
         typer.echo(line, err=True)
     typer.echo(f"the record: {paths.shown(file)}", err=True)

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from speclab.engines.base import Reading
-from speclab.record.schema import Asked
+from speclab.record.schema import CellSpec
 from speclab.run.plan import ArmPlan
 
 SERVER_START_S = 45.0
@@ -66,7 +66,7 @@ class Bar:
         self._seconds_done = 0.0
         self._seconds = sum(asked.phases.length_s for asked in missing) or 1.0
         self._began_s = time.monotonic()
-        self._last: tuple[Asked, Reading] | None = None
+        self._last: tuple[CellSpec, Reading] | None = None
         columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TimeRemainingColumn())
         self._progress = Progress(*columns, console=console)
         self._task = self._progress.add_task("", total=self._seconds)
@@ -80,7 +80,7 @@ class Bar:
     ) -> None:
         self._progress.__exit__(kind, error, trace)
 
-    def advance(self, asked: Asked, elapsed_s: float, reading: Reading | None) -> None:
+    def advance(self, asked: CellSpec, elapsed_s: float, reading: Reading | None) -> None:
         """Show how far a cell is; `reading` is None at its end (`speclab.run.Progress`)."""
         if reading is None:
             self.ran += 1
@@ -91,7 +91,7 @@ class Bar:
         text = f"{self._name(asked, reading is not None)}{self._rate(asked, reading)}"
         self._progress.update(self._task, description=text, completed=self._seconds_done + elapsed_s)
 
-    def _name(self, asked: Asked, begun: bool = False) -> str:
+    def _name(self, asked: CellSpec, begun: bool = False) -> str:
         place = f"{asked.arm} {asked.workload} {asked.concurrency} in flight"
         return f"[{self.ran + begun}/{self._cells}] {place}"
 
@@ -99,7 +99,7 @@ class Bar:
         pace = (time.monotonic() - self._began_s) / self._seconds_done  # the starts of servers are in it
         return str(timedelta(seconds=round(pace * (self._seconds - self._seconds_done))))
 
-    def _rate(self, asked: Asked, reading: Reading | None) -> str:
+    def _rate(self, asked: CellSpec, reading: Reading | None) -> str:
         before, self._last = self._last, (asked, reading) if reading is not None else None
         if before is None or reading is None or before[0] != asked:
             return ""

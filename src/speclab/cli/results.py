@@ -1,4 +1,4 @@
-"""The commands that read what a lab came to: show, findings, check, advise, compare."""
+"""The commands that read a lab's results: show, findings, check, advise, compare."""
 
 from __future__ import annotations
 
@@ -21,28 +21,30 @@ def show_speed_up(
     data: DataOption = None,
 ) -> None:
     """Show a lab's speed-up over requests in flight, where it crosses 1, and both acceptance readings."""
-    found = results.of(lab, engine, data=data)
+    lab_results = results.of(lab, engine, data=data)
     console = Console()
-    console.print(f"{found.lab.title}: speed-up over the baseline by requests in flight\n{found.source}\n")
-    compared = [workload for workload in found.lab.workloads if not found.wide("speed_up", workload=workload).empty]
+    console.print(f"{lab_results.lab.title}: speed-up over the baseline by requests in flight\n{lab_results.source}\n")
+    compared = [
+        workload for workload in lab_results.lab.workloads if not lab_results.wide("speed_up", workload=workload).empty
+    ]
     for workload in compared:
-        console.print(tables.speed_up(found, workload), "")
+        console.print(tables.speed_up(lab_results, workload), "")
     if compared:
-        at = tables.lowest(found, compared[-1])
+        at = tables.lowest(lab_results, compared[-1])
         console.print(f"* at {at:g} in flight: tokens per step over all steps, and acceptance length by counters")
     else:
         console.print("nothing stands beside the baseline yet; its own throughput, tok/s:\n")
-        for workload in found.lab.workloads:
-            if (table := tables.throughput(found, workload)) is not None:
+        for workload in lab_results.lab.workloads:
+            if (table := tables.throughput(lab_results, workload)) is not None:
                 console.print(table, "")
-    if (found.findings.query("finding == 'speed_up'")["status"] != "ok").any():
+    if (lab_results.findings.query("finding == 'speed_up'")["status"] != "ok").any():
         console.print(
-            "! this cell, or the baseline's beside it, failed a check and has no say in the crossing (as where"
+            "! this cell, or the baseline's beside it, failed a check and is left out of the crossing (also where"
         )
         console.print("  the two were not run under the same conditions):")
-        for cell in found.tables.cells.dropna(subset=["failed_checks"]).to_dict("records"):
+        for cell in lab_results.tables.cells.dropna(subset=["failed_checks"]).to_dict("records"):
             console.print(f"  {cell['arm']} {cell['workload']} {cell['concurrency']}: {cell['failed_checks']}")
-    for line in tables.failures(found.tables.cells):
+    for line in tables.failures(lab_results.tables.cells):
         err.print(line, style="yellow", highlight=False, markup=False, soft_wrap=True)
 
 
@@ -53,16 +55,16 @@ def print_findings(
     json: Annotated[bool, typer.Option("--json", help="One JSON list of flat objects.")] = False,
     finding: Annotated[str | None, typer.Option(help="Only this finding, e.g. speed_up.")] = None,
 ) -> None:
-    """Print what a lab's results come to, one row a finding."""
+    """Print a lab's findings, one a row."""
     from speclab.findings import table
 
-    found = results.of(lab, engine, data=data).findings
+    rows = results.of(lab, engine, data=data).findings
     if finding is not None:
-        known = sorted(found["finding"].unique())
+        known = sorted(rows["finding"].unique())
         if finding not in known:
             raise UserError(f"unknown finding {finding!r}", f"there are {', '.join(known)}", key="--finding")
-        found = found[found["finding"] == finding]
-    typer.echo(table.to_json(found) if json else found.to_string(index=False, na_rep="-", float_format="%.4g"))
+        rows = rows[rows["finding"] == finding]
+    typer.echo(table.to_json(rows) if json else rows.to_string(index=False, na_rep="-", float_format="%.4g"))
 
 
 def check_lab(
@@ -77,20 +79,20 @@ def check_lab(
     """
     from speclab.findings import panel, told
 
-    found = results.of(lab, engine, data=data)
-    withheld = panel.withheld(found.findings)
+    lab_results = results.of(lab, engine, data=data)
+    withheld = panel.withheld(lab_results.findings)
     if json:
-        typer.echo(panel.to_json(found.panel))
+        typer.echo(panel.to_json(lab_results.panel))
     else:
         console = Console(highlight=False, soft_wrap=False)
-        console.print(f"{found.lab.title}: checks\n{found.source}\n")
-        console.print(tables.panel(found.panel))
+        console.print(f"{lab_results.lab.title}: checks\n{lab_results.source}\n")
+        console.print(tables.panel(lab_results.panel))
         if len(withheld):
             console.print(f"\n{len(withheld)} verdicts are withheld:")
         for row in withheld.to_dict("records"):
-            why = panel.failed_at(row, found.tables.cells)
+            why = panel.failed_at(row, lab_results.tables.cells)
             console.print(f"  {told.place(row)}{why}", markup=False, soft_wrap=True)
-    of_the_lab = found.panel[(found.panel["scope"] == "lab") & (found.panel["verdict"] == "FAIL")]
+    of_the_lab = lab_results.panel[(lab_results.panel["scope"] == "lab") & (lab_results.panel["verdict"] == "FAIL")]
     if len(withheld) or len(of_the_lab):
         raise typer.Exit(1)
 
@@ -105,17 +107,17 @@ def print_advice(
     json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Say which arm to serve at which load, where to switch, what one setting for all costs, and the servers for it."""
-    from speclab.advice import advise, table
+    from speclab.advice import advise, report
     from speclab.findings.speeds import shares_of
 
-    found = results.of(lab, engine, data=data)
-    advice = advise(found, None if mix is None else shares_of(mix, found.lab.workloads))
+    lab_results = results.of(lab, engine, data=data)
+    advice = advise(lab_results, None if mix is None else shares_of(mix, lab_results.lab.workloads))
     if json:
-        typer.echo(table.to_json(advice))
+        typer.echo(report.to_json(advice))
     else:
         console = Console(highlight=False, soft_wrap=True)
-        console.print(f"{found.lab.title}\n{advice.source}\n")
-        console.print(table.rendered(advice))
+        console.print(f"{lab_results.lab.title}\n{advice.source}\n")
+        console.print(report.rendered(advice))
 
 
 def compare_runs(

@@ -19,28 +19,28 @@ AT_THE_LOWEST = ("tokens_per_step", "reported_acceptance_length")
 """Findings that `speed_up` shows at the lowest concurrency only."""
 
 
-def lowest(found: Results, workload: str) -> float:
+def lowest(results: Results, workload: str) -> float:
     """Return the lowest concurrency at which any arm's speed-up is known."""
-    return min(float(name) for name in found.wide("speed_up", workload=workload).columns[1:])
+    return min(float(name) for name in results.wide("speed_up", workload=workload).columns[1:])
 
 
-def speed_up(found: Results, workload: str) -> Table | None:
+def speed_up(results: Results, workload: str) -> Table | None:
     """Return the speed-up of each arm over requests in flight; None where no arm stands beside the baseline."""
-    wide = found.wide("speed_up", workload=workload)
+    wide = results.wide("speed_up", workload=workload)
     if wide.empty:
         return None
     table = _table(workload, *wide.columns[1:], "crosses 1", "tok/step*", "counters*")
     for row in wide.to_dict("records"):
         arm = str(row.pop("arm"))
-        speeds = [_shown(found, "speed_up", arm, workload, float(str(at))) for at in row]
-        lengths = [_shown(found, name, arm, workload, lowest(found, workload), mark="") for name in AT_THE_LOWEST]
-        table.add_row(arm, *speeds, found.crossing(arm, workload), *lengths)
+        speeds = [_shown(results, "speed_up", arm, workload, float(str(at))) for at in row]
+        lengths = [_shown(results, name, arm, workload, lowest(results, workload), mark="") for name in AT_THE_LOWEST]
+        table.add_row(arm, *speeds, results.crossing(arm, workload), *lengths)
     return table
 
 
-def throughput(found: Results, workload: str) -> Table | None:
+def throughput(results: Results, workload: str) -> Table | None:
     """Return tokens per second of each arm over requests in flight; None where the workload has not been run."""
-    wide = found.wide("system_throughput", workload=workload)
+    wide = results.wide("system_throughput", workload=workload)
     if wide.empty:
         return None
     table = _table(workload, *wide.columns[1:])
@@ -74,10 +74,12 @@ def panel(table: pd.DataFrame) -> RenderableType:
     shown = shown.sort_values("scope", key=lambda scope: scope != "lab", kind="stable")
     rows = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for row in shown.head(MOST_LINES).to_dict("records"):
-        told = Text(str(row["reason"]))
+        reason = Text(str(row["reason"]))
         if row["remedy"]:
-            told.append(f" → {row['remedy']}", style="italic")
-        rows.add_row(Text(str(row["verdict"]), style=STYLES[str(row["verdict"])]), _place(row), str(row["check"]), told)
+            reason.append(f" → {row['remedy']}", style="italic")
+        rows.add_row(
+            Text(str(row["verdict"]), style=STYLES[str(row["verdict"])]), _place(row), str(row["check"]), reason
+        )
     counted = _table("check", "PASS", "WARN", "FAIL")
     for check, verdicts in table.groupby("check", sort=False)["verdict"]:
         counted.add_row(str(check), *(str(int((verdicts == verdict).sum())) for verdict in ("PASS", "WARN", "FAIL")))
@@ -100,37 +102,39 @@ def _table(first: str, *others: str) -> Table:
     return table
 
 
-def _shown(found: Results, finding: str, arm: str, workload: str, concurrency: float, *, mark: str = "!") -> str:
+def _shown(results: Results, finding: str, arm: str, workload: str, concurrency: float, *, mark: str = "!") -> str:
     try:
-        row = found.row(finding, arm=arm, workload=workload, concurrency=concurrency)
+        row = results.row(finding, arm=arm, workload=workload, concurrency=concurrency)
     except LookupError:  # not run there
         return "-"
     return "-" if pd.isna(row["value"]) else f"{row['value']:.2f}{'' if row['status'] == 'ok' else mark}"
 
 
-def comparison(found: Comparison) -> list[Table | str]:
+def comparison(compared: Comparison) -> list[Table | str]:
     """Return two runs' comparison as blocks: what changed, each arm as a whole, the throughput of each cell."""
     blocks: list[Table | str] = [
-        f"A  {paths.shown(found.a.folder)}  {found.a.tables.source}",
-        f"B  {paths.shown(found.b.folder)}  {found.b.tables.source}",
-        "\nwhat changed" if len(found.changed) else "\nnothing that is recorded changed",
+        f"A  {paths.shown(compared.a.folder)}  {compared.a.tables.source}",
+        f"B  {paths.shown(compared.b.folder)}  {compared.b.tables.source}",
+        "\nwhat changed" if len(compared.changed) else "\nnothing that is recorded changed",
     ]
-    for row in found.changed.to_dict("records"):
+    for row in compared.changed.to_dict("records"):
         blocks.append(f"  {row['what']} ({row['arms']}): {_short(str(row['a']))} → {_short(str(row['b']))}")
     overall = _table("as a whole", "", "B over A", "")
-    for row in found.overall.to_dict("records"):
+    for row in compared.overall.to_dict("records"):
         overall.add_row(str(row["arm"]), str(row["finding"]), _ratio(row), str(row["status"]))
     blocks += ["", overall, ""]
-    in_both = found.cells[(found.cells["finding"] == "system_throughput") & found.cells[["a", "b"]].notna().all(axis=1)]
+    in_both = compared.cells[
+        (compared.cells["finding"] == "system_throughput") & compared.cells[["a", "b"]].notna().all(axis=1)
+    ]
     by_cell = _table("tokens per second", "A", "B", "B over A", "")
     for row in in_both.to_dict("records"):
         place = f"{row['arm']} {row['workload']} {row['concurrency']:g}"
         by_cell.add_row(place, f"{row['a']:,.0f}", f"{row['b']:,.0f}", _ratio(row), str(row["status"]))
     blocks += [by_cell, ""]
-    for finding in dict.fromkeys(found.cells["finding"]):
-        counts = ", ".join(f"{count} {status}" for status, count in found.counted(str(finding)).items())
+    for finding in dict.fromkeys(compared.cells["finding"]):
+        counts = ", ".join(f"{count} {status}" for status, count in compared.counted(str(finding)).items())
         blocks.append(f"{finding}: {counts}")
-    return [*blocks, *(f"note: {note}" for note in found.notes)]
+    return [*blocks, *(f"note: {note}" for note in compared.notes)]
 
 
 def _ratio(row: dict[Hashable, Any] | None) -> str:

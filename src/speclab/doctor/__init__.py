@@ -66,13 +66,14 @@ def examine(lab: Lab, arms: Sequence[Arm], engine: EngineName, machine: Machine)
     by_arm: dict[str, list[Diagnosis]] = {}
     for arm in arms:
         case = Case(lab, arm, baseline, machine, engine)
-        by_arm[arm.arm] = [found for rule in RULES[engine] for found in rule(case)]
-    said_of_all = [found for found in next(iter(by_arm.values()), []) if all(found in said for said in by_arm.values())]
+        by_arm[arm.arm] = [diagnosis for rule in RULES[engine] for diagnosis in rule(case)]
+    first = next(iter(by_arm.values()), [])
+    said_of_all = [diagnosis for diagnosis in first if all(diagnosis in said for said in by_arm.values())]
     if len(arms) < 2:
         said_of_all = []
     diagnoses = _worst_first(said_of_all)
     for name, said in by_arm.items():
-        own = [found.model_copy(update={"arm": name}) for found in said if found not in said_of_all]
+        own = [diagnosis.model_copy(update={"arm": name}) for diagnosis in said if diagnosis not in said_of_all]
         diagnoses += _worst_first(own)
     return diagnoses
 
@@ -83,4 +84,4 @@ def _baseline(lab: Lab, arms: Sequence[Arm]) -> Arm | None:
 
 
 def _worst_first(diagnoses: list[Diagnosis]) -> list[Diagnosis]:
-    return sorted(diagnoses, key=lambda found: LEVELS.index(found.level))
+    return sorted(diagnoses, key=lambda diagnosis: LEVELS.index(diagnosis.level))

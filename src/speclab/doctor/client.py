@@ -8,7 +8,7 @@ from speclab.doctor.weights import target_shape
 from speclab.engines.address import identity
 from speclab.errors import UserError
 from speclab.roofline.devices import DEVICES
-from speclab.roofline.step import Rows, StepCost
+from speclab.roofline.step import Rows, StepModel
 
 SLOW_CLIENTS = ("vllm#7935", "vllm#39963", "gpustack/gpustack#2324")
 SERVING = "https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html"
@@ -26,7 +26,7 @@ def capacity(case: Case) -> list[Diagnosis]:
     if expected_ms is None:
         return say("not known here", rule, f"{follows}; how long a step takes here is not known",
                    "look at the check of client lag", *SLOW_CLIENTS)  # fmt: skip
-    found = f"{follows}; the cost model expects {expected_ms:.1f} ms"
+    found = f"{follows}; the roofline model expects {expected_ms:.1f} ms"
     if expected_ms < carried.shortest_step_ms:
         remedy = "a client with faster cores and nothing else to do; look at the check of client lag"
         return say("will mislead", rule, found, remedy, *SLOW_CLIENTS)
@@ -34,7 +34,7 @@ def capacity(case: Case) -> list[Diagnosis]:
 
 
 def expected_step_ms(case: Case) -> float | None:
-    """Return the time of the baseline's step at the highest concurrency by the cost model, ms.
+    """Return the time of the baseline's step at the highest concurrency by the roofline model, ms.
 
     None where the lab does not say what it would simulate. No arm's step is shorter than the baseline's.
     """
@@ -44,7 +44,7 @@ def expected_step_ms(case: Case) -> float | None:
     counts = [prompts.token_counts(case.lab.target.tokens, name).values() for name in case.lab.workloads]
     shortest = min(min(of_one) for of_one in counts)  # a short context makes a short step
     rows = Rows(count=case.top, context=case.top * shortest)
-    return 1000 * StepCost(DEVICES[case.lab.simulated.device], shape).seconds(rows)
+    return 1000 * StepModel(DEVICES[case.lab.simulated.device], shape).seconds(rows)
 
 
 def endpoint(case: Case) -> list[Diagnosis]:

@@ -55,27 +55,33 @@ def main_memory(case: Case) -> list[Diagnosis]:
     room, servers = _room(case, 0.0), len(case.lab.arms) if case.lab.side_by_side else 1
     kv_bytes = room[1] if room else 0.0
     needed, free = servers * (target[0] + drafter[0] + kv_bytes), case.machine.memory_bytes
-    each = f" of {servers} servers at once" if servers > 1 else ""
-    found = f"weights{' and KV cache' if kv_bytes else ''}{each} take {_gb(needed)} of {_gb(free)} free"
+    of_all = f" of {servers} servers at once" if servers > 1 else ""
+    found = f"weights{' and KV cache' if kv_bytes else ''}{of_all} take {_gb(needed)} of {_gb(free)} free"
     if needed > free:
-        return say("will fail", "main memory", found, "a smaller lab (cpu-smollm2), or a larger machine", *TOO_LITTLE)
+        return say(
+            "will fail",
+            "main memory",
+            found,
+            "a lab with a smaller target (speclab labs), or a larger machine",
+            *TOO_LITTLE,
+        )
     return say("fine", "main memory", found, "", *TOO_LITTLE)
 
 
 def device(case: Case) -> list[Diagnosis]:
     """Find another device than the one that the lab's simulation and its published figures are about."""
-    published = "Lab 9, section 01"
+    cites = f"labs/{case.lab.name}/lab.yml"
     if case.lab.simulated is None:
         return []
     meant = DEVICES[case.lab.simulated.device].name
     if case.on_cpu:
         return say("will mislead", "device", f"no NVIDIA GPU here; the lab is about one {meant}",
-                   f"run on a machine with one {meant}; here: speclab doctor cpu-smollm2", published)  # fmt: skip
+                   f"use a machine with one {meant}, or another lab (speclab labs)", cites)  # fmt: skip
     names = ", ".join(gpu.name for gpu in case.machine.gpus)
     if meant.split()[0].lower() not in names.lower():
         return say("will mislead", "device", f"{names}; the lab is about one {meant}",
-                   "do not read the results beside the published ones", published)  # fmt: skip
-    return say("fine", "device", names, "", published)
+                   "do not read the results beside the published ones", cites)  # fmt: skip
+    return say("fine", "device", names, "", cites)
 
 
 def disk(case: Case) -> list[Diagnosis]:
@@ -111,7 +117,7 @@ def kv_bytes_per_token(config: dict[str, Any]) -> int:
 def _room(case: Case, weights: float) -> tuple[str, float] | None:
     """Return what holds the KV cache and how many bytes it has for it; None where vLLM chooses."""
     space = case.variable(KV_SPACE) if case.on_cpu else None
-    if space:  # on a CPU the variable has the last word
+    if space:  # on a CPU the variable decides
         return f"{KV_SPACE} {space}", float(space) * GIB
     given = case.whole_number(KV_FLAG)
     if given is not None:

@@ -14,7 +14,7 @@ from speclab.drafters import corpus
 from speclab.errors import UserError
 
 POOL = 512
-"""Rows among which those of similar length are put together."""
+"""CorpusRows among which those of similar length are put together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Batch:
     states: Tensor
 
 
-class Rows:
+class CorpusRows:
     """The rows of some shards.
 
     Parameters

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import yaml
 
-from speclab import paths
+from speclab import paths, whole
 from speclab.drafters.measure import Accepted, table
 from speclab.drafters.recipe import HeadRecipe, Recipe
 from speclab.engines.weights import LAYERS_FILE
-from speclab.record import whole
 
 
 def write(recipe: Recipe, folder: Path, notes: Path, rows: Sequence[Accepted]) -> Path:

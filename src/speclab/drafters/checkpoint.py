@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
+from speclab import whole
 from speclab.drafters.eagle3 import Head
 from speclab.drafters.llama import Weights
 from speclab.engines.weights import LAYERS_FILE, eagle3_config
-from speclab.record import whole
 
 
 def save_head(head: Head, layers: tuple[int, ...], target: Path, folder: Path) -> None:

@@ -15,14 +15,13 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from speclab import paths, processes
+from speclab import paths, processes, whole
 from speclab.drafters import prompts, sampling, stamp
 from speclab.drafters.dialogue import Dialogue
 from speclab.drafters.generate import write
-from speclab.drafters.llama import Target
+from speclab.drafters.llama import TargetNetwork
 from speclab.drafters.recipe import Recipe
 from speclab.errors import UserError
-from speclab.record import whole
 
 HELD_OUT = "held-out"
 PROMPTS = "prompts.jsonl"
@@ -130,7 +129,7 @@ def _write_turns(recipe: Recipe, folder: Path, file: str) -> str:
     return name
 
 
-def plan(recipe: Recipe, folder: Path) -> dict[str, list[prompts.Asked]]:
+def plan(recipe: Recipe, folder: Path) -> dict[str, list[prompts.CorpusPrompt]]:
     """Return which prompts each shard holds, the held-out ones first.
 
     A shard's prompts are of similar length, so that little is spent on padding; the shards' order is by chance, so that
@@ -169,13 +168,13 @@ def _write_shard(recipe: Recipe, folder: Path, file: str) -> str:
     return f"{name}, {int((tensors['lengths'] - tensors['prompts']).sum())} answer tokens"
 
 
-_MODELS: dict[str, tuple[Target, Dialogue]] = {}
+_MODELS: dict[str, tuple[TargetNetwork, Dialogue]] = {}
 
 
-def _model(name: str) -> tuple[Target, Dialogue]:
+def _model(name: str) -> tuple[TargetNetwork, Dialogue]:
     """Return a target and its dialogue, loaded once in each process."""
     if name not in _MODELS:
-        _MODELS[name] = Target.load(paths.root() / name), Dialogue.load(paths.root() / name)
+        _MODELS[name] = TargetNetwork.load(paths.root() / name), Dialogue.load(paths.root() / name)
     return _MODELS[name]
 
 

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from speclab import paths
 from speclab.drafters import corpus
-from speclab.drafters.batches import Batch, Rows
-from speclab.drafters.llama import Target, Weights, embedded, layer_of, over_sequences, read_weights, rms_norm
+from speclab.drafters.batches import Batch, CorpusRows
+from speclab.drafters.llama import TargetNetwork, Weights, embedded, layer_of, over_sequences, read_weights, rms_norm
 from speclab.drafters.loss import Goal, cross_entropy
 from speclab.drafters.recipe import DraftModelRecipe, Recipe
 from speclab.drafters.replay import K, Tally
@@ -49,9 +49,12 @@ def run(recipe: Recipe, corpus_folder: Path, folder: Path, say: Callable[[str], 
         Gets a line now and then.
     """
     model = paths.root() / recipe.target
-    target, source, how = Target.load(model), read_weights(model), recipe.draft_model
+    target, source, how = TargetNetwork.load(model), read_weights(model), recipe.draft_model
     depth = target.shape.layers
-    rows, held_out = Rows(corpus.files(corpus_folder)), Rows([corpus_folder / f"{corpus.HELD_OUT}.safetensors"])
+    rows, held_out = (
+        CorpusRows(corpus.files(corpus_folder)),
+        CorpusRows([corpus_folder / f"{corpus.HELD_OUT}.safetensors"]),
+    )
     (final,), layers = rows.kept((depth,)), layers_of(recipe, depth)
     learning = initial(source, layers)
     say(f"{sum(w.numel() for w in learning.values()) / 1e6:.2f} M weights that learn, layers {layers}")
@@ -66,7 +69,7 @@ def run(recipe: Recipe, corpus_folder: Path, folder: Path, say: Callable[[str], 
     return {name: tensor for name, tensor in source.items() if not name.startswith("model.layers.")} | learning
 
 
-def states(weights: Weights, target: Target, tokens: Tensor) -> Tensor:
+def states(weights: Weights, target: TargetNetwork, tokens: Tensor) -> Tensor:
     """Return the draft model's normed states, [rows, length, hidden], in the target's type."""
     narrow = {name: tensor.to(target.embeddings.dtype) for name, tensor in weights.items()}
     x = embedded(target, tokens)
@@ -76,7 +79,7 @@ def states(weights: Weights, target: Target, tokens: Tensor) -> Tensor:
 
 
 def distilled_loss(
-    weights: Weights, target: Target, batch: Batch, final: int, common_start: int, how: DraftModelRecipe
+    weights: Weights, target: TargetNetwork, batch: Batch, final: int, common_start: int, how: DraftModelRecipe
 ) -> tuple[Tensor, dict[str, float]]:
     """Return the loss of a draft model on a batch, and the share of answer tokens that it says as the target does."""
     at = torch.arange(batch.tokens.shape[1])
@@ -94,7 +97,7 @@ def distilled_loss(
 
 
 @torch.inference_mode()
-def replay(weights: Weights, target: Target, rows: Rows, batch_tokens: int) -> dict[str, float]:
+def replay(weights: Weights, target: TargetNetwork, rows: CorpusRows, batch_tokens: int) -> dict[str, float]:
     """Return what vLLM would accept of k drafts on answers that are known, as `replay.Tally` says.
 
     Where all drafts before were right the draft model has read the answer itself, so one pass over it tells all.

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import embedding, linear, silu
 
 from speclab.drafters.batches import Batch
-from speclab.drafters.llama import Shape, Target, Weights, rms_norm, rotated, rotation
+from speclab.drafters.llama import Shape, TargetNetwork, Weights, rms_norm, rotated, rotation
 
 LAYER = "midlayer."
 
@@ -42,12 +42,12 @@ class Head:
     reads: tuple[int, ...]
 
 
-def initial(target: Target, last_layer: Weights, draft_ids: Tensor, reads: tuple[int, ...], seed: int) -> Head:
+def initial(target: TargetNetwork, last_layer: Weights, draft_ids: Tensor, reads: tuple[int, ...], seed: int) -> Head:
     """Return a head that starts from the target: its last layer, its norm and the rows of its output matrix.
 
     Parameters
     ----------
-    target : Target
+    target : TargetNetwork
         What the head drafts for.
     last_layer : Weights
         The target's last layer by transformers' names, without a prefix.

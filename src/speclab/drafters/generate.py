@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from speclab.drafters.llama import Target, embedded, one_token, over_sequences
+from speclab.drafters.llama import TargetNetwork, embedded, one_token, over_sequences
 
 Cache = tuple[Tensor, Tensor]
 """Keys and values of one layer, [rows, kv_heads, capacity, head_width] each."""
@@ -31,7 +31,7 @@ class Chance:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class GeneratedRow:
     """One row: prompt and answer.
 
     Attributes
@@ -51,19 +51,19 @@ class Written:
 
 @torch.inference_mode()
 def write(
-    target: Target,
+    target: TargetNetwork,
     prompts: Sequence[Sequence[int]],
     *,
     most: int,
     stops: Sequence[int],
     keep: Sequence[int] = (),
     chance: Chance | None = None,
-) -> list[Written]:
+) -> list[GeneratedRow]:
     """Return each prompt with what the target writes after it.
 
     Parameters
     ----------
-    target : Target
+    target : TargetNetwork
         The network.
     prompts : sequence of sequence of int
         Tokens, at least one each. Work is least where their lengths are alike.
@@ -105,7 +105,9 @@ def write(
                 caches[index] = _grown(keys), _grown(values)
         at = ends[row_of] - 1  # a row that is done reads its last token again, and nobody looks
         last = _read_token(target, tokens[row_of, at], row_of, at, states, keep, caches)
-    return [Written(tokens[row, : ends[row]], len(prompts[row]), states[row, : ends[row] - 1]) for row in range(rows)]
+    return [
+        GeneratedRow(tokens[row, : ends[row]], len(prompts[row]), states[row, : ends[row] - 1]) for row in range(rows)
+    ]
 
 
 def _grown(cache: Tensor) -> Tensor:
@@ -113,7 +115,7 @@ def _grown(cache: Tensor) -> Tensor:
 
 
 def _read_prompts(
-    target: Target, tokens: Tensor, lengths: Tensor, states: Tensor, keep: Sequence[int], caches: list[Cache]
+    target: TargetNetwork, tokens: Tensor, lengths: Tensor, states: Tensor, keep: Sequence[int], caches: list[Cache]
 ) -> Tensor:
     """Fill caches and states with the prompts; return the last layer's state of each prompt's last token."""
     last = torch.zeros(len(tokens), target.shape.hidden, dtype=torch.bfloat16)
@@ -131,7 +133,13 @@ def _read_prompts(
 
 
 def _read_token(
-    target: Target, fresh: Tensor, row_of: Tensor, at: Tensor, states: Tensor, keep: Sequence[int], caches: list[Cache]
+    target: TargetNetwork,
+    fresh: Tensor,
+    row_of: Tensor,
+    at: Tensor,
+    states: Tensor,
+    keep: Sequence[int],
+    caches: list[Cache],
 ) -> Tensor:
     x = embedded(target, fresh)
     for depth, layer in enumerate(target.layers):

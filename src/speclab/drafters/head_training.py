@@ -13,9 +13,9 @@ from torch import Tensor
 
 from speclab import paths
 from speclab.drafters import corpus, eagle3
-from speclab.drafters.batches import Batch, Rows
+from speclab.drafters.batches import Batch, CorpusRows
 from speclab.drafters.eagle3 import Head, Unrolled
-from speclab.drafters.llama import Target, read_weights, rms_norm
+from speclab.drafters.llama import TargetNetwork, read_weights, rms_norm
 from speclab.drafters.loss import Goal, cross_entropy
 from speclab.drafters.recipe import HeadRecipe, Recipe
 from speclab.drafters.replay import K, Tally
@@ -23,13 +23,13 @@ from speclab.drafters.training import Schedule, train
 from speclab.errors import UserError
 
 
-def draft_ids(rows: Rows, vocabulary: int, size: int) -> Tensor:
+def draft_ids(rows: CorpusRows, vocabulary: int, size: int) -> Tensor:
     """Return the tokens that a head can draft, rising: those that answers hold most often, then the lowest numbers."""
     order = torch.argsort(rows.counted(vocabulary), descending=True, stable=True)
     return order[: min(size, vocabulary)].sort().values
 
 
-def _kept_ids(folder: Path, rows: Rows, vocabulary: int, size: int) -> Tensor:
+def _kept_ids(folder: Path, rows: CorpusRows, vocabulary: int, size: int) -> Tensor:
     """Return the draft vocabulary that a run began with: shards that came later do not change it."""
     file = folder / "draft_ids.safetensors"
     if not file.exists():
@@ -53,12 +53,12 @@ def run(recipe: Recipe, corpus_folder: Path, folder: Path, say: Callable[[str], 
         Gets a line now and then.
     """
     model = paths.root() / recipe.target
-    target = Target.load(model)
+    target = TargetNetwork.load(model)
     depth = target.shape.layers
-    held_out = Rows([corpus_folder / f"{corpus.HELD_OUT}.safetensors"])
+    held_out = CorpusRows([corpus_folder / f"{corpus.HELD_OUT}.safetensors"])
     files = corpus.files(corpus_folder)[: recipe.head.shards]
     files += [file for other in recipe.head.beside for file in corpus.files(paths.root() / other)]
-    rows = Rows(files, keep_out=held_out.asked())
+    rows = CorpusRows(files, keep_out=held_out.asked())
     *reads, final = rows.kept((*recipe.head_layers(depth), depth))
     if recipe.head.start:
         head = going_on(recipe, target, tuple(reads))
@@ -82,14 +82,14 @@ def run(recipe: Recipe, corpus_folder: Path, folder: Path, say: Callable[[str], 
     return head
 
 
-def beginning(recipe: Recipe, target: Target, ids: Tensor, reads: tuple[int, ...]) -> Head:
+def beginning(recipe: Recipe, target: TargetNetwork, ids: Tensor, reads: tuple[int, ...]) -> Head:
     """Return the untrained head of a recipe.
 
     Parameters
     ----------
     recipe : Recipe
         Its seed is used.
-    target : Target
+    target : TargetNetwork
         The recipe's.
     ids : Tensor
         The draft vocabulary, rising.
@@ -102,7 +102,7 @@ def beginning(recipe: Recipe, target: Target, ids: Tensor, reads: tuple[int, ...
     return eagle3.initial(target, last, ids, reads, recipe.seed)
 
 
-def going_on(recipe: Recipe, target: Target, reads: tuple[int, ...]) -> Head:
+def going_on(recipe: Recipe, target: TargetNetwork, reads: tuple[int, ...]) -> Head:
     """Return the head that a recipe starts from, to be trained further.
 
     Parameters
@@ -136,7 +136,7 @@ class Teacher:
 
     Attributes
     ----------
-    target : Target
+    target : TargetNetwork
         Itself.
     draft_ids : Tensor
         The draft vocabulary.
@@ -146,7 +146,7 @@ class Teacher:
         Tokens that all prompts begin with.
     """
 
-    target: Target
+    target: TargetNetwork
     draft_ids: Tensor
     final: int
     common_start: int
@@ -203,7 +203,7 @@ def unrolled_loss(
 
 
 @torch.inference_mode()
-def replay(head: Head, teacher: Teacher, rows: Rows, batch_tokens: int) -> dict[str, float]:
+def replay(head: Head, teacher: Teacher, rows: CorpusRows, batch_tokens: int) -> dict[str, float]:
     """Return what vLLM would accept of k drafts on answers that are known, as `replay.Tally` says."""
     tally = Tally(K)
     for chosen in rows.in_order(batch_tokens):

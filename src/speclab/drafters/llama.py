@@ -63,7 +63,7 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TargetNetwork:
     """A whole network in bfloat16, ready to run.
 
     Attributes
@@ -81,14 +81,14 @@ class Target:
     head: Tensor
 
     @classmethod
-    def load(cls, folder: Path) -> Target:
+    def load(cls, folder: Path) -> TargetNetwork:
         """Return the model of a folder with ``config.json`` and safetensors files."""
         shape = Shape.of(json.loads((folder / "config.json").read_text(encoding="utf-8")))
         weights = {name: tensor.to(torch.bfloat16) for name, tensor in read_weights(folder).items()}
         return cls.of(shape, weights)
 
     @classmethod
-    def of(cls, shape: Shape, weights: Weights) -> Target:
+    def of(cls, shape: Shape, weights: Weights) -> TargetNetwork:
         """Return the model with these weights, by transformers' names."""
         embeddings = weights["model.embed_tokens.weight"]
         layers = tuple(layer_of(weights, f"model.layers.{index}.") for index in range(shape.layers))
@@ -210,6 +210,6 @@ def one_token(layer: Layer, x: Tensor, shape: Shape, keys: Tensor, values: Tenso
     return inner(layer, x, shape.epsilon)
 
 
-def embedded(target: Target, tokens: Tensor) -> Tensor:
+def embedded(target: TargetNetwork, tokens: Tensor) -> Tensor:
     """Return the embeddings of tokens [...] as [..., hidden]."""
     return embedding(tokens, target.embeddings)

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from speclab import paths
+from speclab import paths, whole
 from speclab.drafters import checkpoint, corpus, distill, head_training, prompts, stamp
-from speclab.drafters.llama import Target
+from speclab.drafters.llama import TargetNetwork
 from speclab.drafters.recipe import Part, Recipe
 from speclab.drafters.training import LOG, source
-from speclab.record import whole
 
 
 def make(part: Part, recipe: Recipe, work: Path, into: Path, notes: Path, say: Callable[[str], None]) -> Path:
@@ -43,7 +42,7 @@ def make(part: Part, recipe: Recipe, work: Path, into: Path, notes: Path, say: C
     stamp.hold(recipe, work / "corpus")
     stamp.hold(recipe, work / part, part)
     model = paths.root() / recipe.target
-    depth = Target.load(model).shape.layers
+    depth = TargetNetwork.load(model).shape.layers
     if part == "head":
         head = head_training.run(recipe, work / "corpus", work / part, say)
         note(recipe, work, notes)

@@ -21,8 +21,6 @@ from speclab.errors import UserError
 from speclab.lab import Arm, Lab, Sampling, Speculation, Target
 from speclab.prompts.base import Prompt
 
-LAB = "cpu-smollm2"
-"""The lab whose server flags are used."""
 TOKENS = 192
 """Tokens of an answer at most."""
 IN_FLIGHT = 4
@@ -65,7 +63,26 @@ def sets(recipe: Recipe, notes: Path) -> dict[str, list[Prompt]]:
     return {"held out": [Prompt("chat", f"held-out/{number}", text) for number, text in enumerate(held)], **found}
 
 
-def run(recipe: Recipe, folder: Path, notes: Path, k: int, say: Callable[[str], None]) -> list[Accepted]:
+def lab_of(target: str, name: str | None = None) -> Lab:
+    """Return the lab whose server flags a drafter is served with: the one named, else the first of this target.
+
+    Raises
+    ------
+    UserError
+        No lab has this target, or none has the name.
+    """
+    if name is not None:
+        return labs.load(name)
+    folder = (paths.root() / target).resolve()
+    for lab in map(labs.load, labs.names()):
+        if lab.engine == "vllm" and (paths.root() / lab.target.model).resolve() == folder:
+            return lab
+    raise UserError(f"no lab serves {target}", f"name one for its server flags: {', '.join(labs.names())}", key="--lab")
+
+
+def run(
+    recipe: Recipe, folder: Path, notes: Path, k: int, say: Callable[[str], None], lab: str | None = None
+) -> list[Accepted]:
     """Serve a drafter and return what was accepted of it on each set, greedily.
 
     Parameters
@@ -80,21 +97,23 @@ def run(recipe: Recipe, folder: Path, notes: Path, k: int, say: Callable[[str], 
         Draft tokens at each step.
     say : callable
         Gets a line for each set.
+    lab : str, optional
+        Whose server flags are used; the lab of the recipe's target where not given.
 
     Raises
     ------
     UserError
-        No drafter there, vLLM is not installed, or the server fails.
+        No drafter there, no lab with its target, vLLM is not installed, or the server fails.
     """
     method = _method(folder)
-    base = labs.load(LAB)
-    lab = base.model_copy(update={"target": Target(model=recipe.target, tokens=base.target.tokens)})
+    base = lab_of(recipe.target, lab)
+    served = base.model_copy(update={"target": Target(model=recipe.target, tokens=base.target.tokens)})
     speculation = Speculation(method=method, model=str(folder.resolve()), num_speculative_tokens=k)
-    arm = Arm(lab=LAB, arm=folder.name, label=folder.name, speculation=speculation)
+    arm = Arm(lab=base.name, arm=folder.name, label=folder.name, speculation=speculation)
     log = paths.root() / ".build" / "drafters" / f"{folder.name}.log"
     wanted = sets(recipe, notes)
     try:
-        return asyncio.run(_measured(lab, arm, log, wanted, say))
+        return asyncio.run(_measured(served, arm, log, wanted, say))
     except EngineFailure as failure:
         raise UserError(f"vLLM {failure.kind}: {failure.reason}", f"read {paths.shown(log)}") from None
 

@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from speclab import whole
 from speclab.drafters import fresh, library, questions
 from speclab.drafters.overlap import Judged, words
 from speclab.drafters.recipe import Recipe
 from speclab.prompts.workloads import WORKLOADS
-from speclab.record import whole
 
 AT_ONCE = 128
 """Openings of a batch."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CorpusPrompt:
     """One prompt of the corpus."""
 
     kind: str
@@ -70,7 +70,7 @@ def stub_of(turn: str) -> str | None:
 
 def collect(
     turns: dict[str, list[str]], tokens_of: Callable[[str], int], recipe: Recipe, say: Callable[[str], None]
-) -> list[Asked]:
+) -> list[CorpusPrompt]:
     """Return the prompts of a corpus, none twice, none too long, none that shares a run of words with what judges.
 
     Parameters
@@ -87,7 +87,7 @@ def collect(
     corpus, seed = recipe.corpus, recipe.seed
     chance, keep_out = random.Random(f"{seed}/tasks"), judged()
     seen: set[tuple[str, ...]] = set()
-    kept: list[Asked] = []
+    kept: list[CorpusPrompt] = []
     known = list(library.functions()) if corpus.library_functions else []
     chance.shuffle(known)
     sources: dict[str, Iterable[tuple[str, str | None]]] = {
@@ -106,7 +106,7 @@ def collect(
                 continue
             if tokens_of(text) <= corpus.prompt_tokens:
                 seen.add(words(text))
-                kept.append(Asked(kind, text))
+                kept.append(CorpusPrompt(kind, text))
         say(f"{name}: {len(kept) - before} kept of {tried}")
     return kept
 
@@ -115,11 +115,11 @@ def _of_kind(turns: dict[str, list[str]], kind: str) -> Iterator[str]:
     return (turn for name, batch in sorted(turns.items()) if name.startswith(f"{kind}-") for turn in batch)
 
 
-def save(kept: list[Asked], file: Path) -> None:
+def save(kept: list[CorpusPrompt], file: Path) -> None:
     """Write prompts, a JSON object a line."""
     whole.write(file, "".join(json.dumps(asdict(each)) + "\n" for each in kept), "the corpus' prompts")
 
 
-def read(file: Path) -> list[Asked]:
+def read(file: Path) -> list[CorpusPrompt]:
     """Return the prompts of a file."""
-    return [Asked(**json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
+    return [CorpusPrompt(**json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]

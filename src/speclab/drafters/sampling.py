@@ -9,7 +9,7 @@ import torch
 
 from speclab.drafters.dialogue import Dialogue
 from speclab.drafters.generate import Chance, write
-from speclab.drafters.llama import Target
+from speclab.drafters.llama import TargetNetwork
 
 MOST = {"question": 48, "stub": 96}
 """Tokens of a sampled turn at most."""
@@ -17,7 +17,7 @@ TOP = 50
 """Likeliest tokens among which a sampled prompt's next is drawn, at temperature 1."""
 
 
-def sampled(target: Target, dialogue: Dialogue, name: str, chosen: Sequence[str], seed: int) -> list[str]:
+def sampled(target: TargetNetwork, dialogue: Dialogue, name: str, chosen: Sequence[str], seed: int) -> list[str]:
     """Return the user turns that the target writes after one batch of openings; the same for the same seed."""
     generator = torch.Generator().manual_seed(random.Random(f"{seed}/{name}").getrandbits(31))
     rows = write(

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from speclab import paths
+from speclab import paths, whole
 from speclab.drafters.recipe import Part, Recipe
 from speclab.errors import UserError
-from speclab.record import whole
 
 FILE = "recipe.json"
 

@@ -14,10 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from speclab.drafters.batches import Batch, Rows
+from speclab import whole
+from speclab.drafters.batches import Batch, CorpusRows
 from speclab.drafters.llama import Weights
 from speclab.engines.device import cpu_slug
-from speclab.record import whole
 
 SAVE_EVERY = 100
 JUDGE_EVERY = 200
@@ -59,7 +59,13 @@ Judge = Callable[[], dict[str, float]]
 
 
 def train(
-    weights: Weights, rows: Rows, schedule: Schedule, loss: Loss, judge: Judge, folder: Path, say: Callable[[str], None]
+    weights: Weights,
+    rows: CorpusRows,
+    schedule: Schedule,
+    loss: Loss,
+    judge: Judge,
+    folder: Path,
+    say: Callable[[str], None],
 ) -> None:
     """Train `weights` in place; go on from the folder's checkpoint where there is one.
 
@@ -67,7 +73,7 @@ def train(
     ----------
     weights : Weights
         float32 tensors.
-    rows : Rows
+    rows : CorpusRows
         What to learn from.
     schedule : Schedule
         Steps and rates.
@@ -116,7 +122,7 @@ def train(
             _save(folder, done, weights, optimiser)
 
 
-def _batches(rows: Rows, schedule: Schedule, first: int) -> Iterator[list[int]]:
+def _batches(rows: CorpusRows, schedule: Schedule, first: int) -> Iterator[list[int]]:
     step, epoch = 0, 0
     while True:
         for chosen in rows.epoch(epoch, schedule.batch_tokens, schedule.seed):

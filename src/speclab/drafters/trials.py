@@ -17,7 +17,7 @@ UNCHANGED = "unchanged"
 """The trial that the others are compared with."""
 
 
-class Change(Chosen):
+class RecipeChange(Chosen):
     """What one trial does differently."""
 
     seed: Any = None
@@ -31,7 +31,7 @@ class Trials(Chosen):
 
     steps: Some
     """Of each training whose change does not say otherwise."""
-    changes: dict[Name, Change]
+    changes: dict[Name, RecipeChange]
 
 
 def kept() -> Path:
@@ -54,15 +54,15 @@ def load(file: Path, base: Recipe) -> dict[str, Recipe]:
     UserError
         The file is missing or holds a mistake; the key names the trial.
     """
-    told = validated(Trials, read_yaml(file), file)
-    if UNCHANGED in told.changes:
+    trials = validated(Trials, read_yaml(file), file)
+    if UNCHANGED in trials.changes:
         raise UserError("is the trial that nothing is changed in", "call yours otherwise", file=file,
                         key=f"changes.{UNCHANGED}")  # fmt: skip
-    changes = {UNCHANGED: Change(), **told.changes}
-    return {name: _changed(base, told.steps, name, change, file) for name, change in changes.items()}
+    changes = {UNCHANGED: RecipeChange(), **trials.changes}
+    return {name: _changed(base, trials.steps, name, change, file) for name, change in changes.items()}
 
 
-def _changed(base: Recipe, steps: int, name: str, change: Change, file: Path) -> Recipe:
+def _changed(base: Recipe, steps: int, name: str, change: RecipeChange, file: Path) -> Recipe:
     asked = base.model_dump()
     asked["head"] |= {"steps": steps, **change.head}
     if change.seed is not None:
@@ -80,7 +80,7 @@ def mistakes_of(name: str, file: Path) -> Iterator[None]:
         raise UserError(error.problem, error.remedy, file=file, key=f"changes.{name}.{error.key}") from None
 
 
-def told(recipe: Recipe, unchanged: Recipe) -> str:
+def described(recipe: Recipe, unchanged: Recipe) -> str:
     """Return what a trial changes, in the recipe's own keys."""
     before = {"seed": unchanged.seed, **unchanged.head.model_dump(mode="json")}
     now = {"seed": recipe.seed, **recipe.head.model_dump(mode="json")}

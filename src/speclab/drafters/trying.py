@@ -65,7 +65,7 @@ def _named(say: Callable[[str], None], name: str, line: str) -> None:
 
 
 def table(recipes: Mapping[str, Recipe], work: Path) -> pd.DataFrame:
-    """Return what the trials came to.
+    """Return the results of the trials.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def table(recipes: Mapping[str, Recipe], work: Path) -> pd.DataFrame:
     for name, recipe in recipes.items():
         log = _folder(work, name) / LOG
         last = pd.read_csv(log).iloc[-1]
-        change = trials.told(recipe, recipes[UNCHANGED])
+        change = trials.described(recipe, recipes[UNCHANGED])
         rows.append({"trial": name, "change": change, **last.drop("loss"), "source": source()})
     found = pd.DataFrame(rows).rename(columns={"step": "steps"}).astype({"steps": int})
     from_nothing = [recipe.head.start is None for recipe in recipes.values()]

@@ -17,7 +17,7 @@ def _base_url_from_environment() -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class EngineOptions:
     """What an engine has to be told that no lab holds.
 
     Attributes
@@ -60,7 +60,7 @@ def choose(
     arm: Arm,
     workload: WorkloadName,
     repeat: int,
-    options: Options,
+    options: EngineOptions,
     log_file: Path,
 ) -> Opening:
     """Return how to serve one arm.
@@ -73,7 +73,7 @@ def choose(
         What to serve.
     workload, repeat : str, int
         The cell to come; only the simulator, which reads no text and draws by chance, has to know.
-    options : Options
+    options : EngineOptions
         Where the endpoint is.
     log_file : Path
         Where a started server keeps its log.

@@ -22,7 +22,7 @@ from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsync
 from speclab.engines import address, counters, writing
 from speclab.engines.base import Answer, EngineFailure, EngineIdentity, Opening, Reading
 from speclab.engines.stream import STREAM_OPTIONS, AnswerStream, BrokenStream, message
-from speclab.engines.writing import Written
+from speclab.engines.writing import TextAnswer
 from speclab.lab import Arm, EngineName, Lab, Sampling
 from speclab.prompts.base import Prompt
 
@@ -176,7 +176,7 @@ class Endpoint:
             answer.text = stream.text
         answer.end_s = self._sign_of_life_s = loop.time()
 
-    async def write(self, prompt: Prompt, sampling: Sampling) -> Written:
+    async def write(self, prompt: Prompt, sampling: Sampling) -> TextAnswer:
         """Return one whole answer with its tokens and the gap between the two highest logits at each (vLLM)."""
         return await writing.write(self._client, self._model, prompt, sampling)
 

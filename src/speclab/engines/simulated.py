@@ -1,4 +1,4 @@
-"""The simulated engine: an arm of a lab served by the cost model, in virtual time, with assumed acceptance.
+"""The simulated engine: an arm of a lab served by the roofline model, in virtual time, with assumed acceptance.
 
 What a drafter costs and how often the target agrees comes from the ``simulated`` keys of the lab's files; nothing is
 measured.
@@ -22,7 +22,7 @@ from speclab.errors import UserError
 from speclab.lab import Arm, Lab, SimulatedDrafter, SimulatedTarget, WorkloadName
 from speclab.roofline.devices import device
 from speclab.roofline.memory import USABLE_MEMORY, kv_capacity_tokens
-from speclab.roofline.step import StepCost
+from speclab.roofline.step import StepModel
 from speclab.roofline.transformers import transformer
 
 FoundT = TypeVar("FoundT")
@@ -40,7 +40,7 @@ def opening(lab: Lab, arm: Arm, workload: WorkloadName, seed_key: str = "") -> O
     lab, arm : Lab, Arm
         What to serve; their ``simulated`` keys say what machine, target and drafter are taken to be.
     workload : {'chat', 'completion', 'revision'}
-        Decides answer lengths, acceptance and coverage.
+        Decides answer lengths, acceptance and draft rate.
     seed_key : str
         Joins the lab's seed in the draws of acceptance (a repeat's number), not of answer lengths.
 
@@ -59,19 +59,19 @@ def opening(lab: Lab, arm: Arm, workload: WorkloadName, seed_key: str = "") -> O
     target = _assumed_target(lab, workload)
     drafter = _assumed_drafter(lab, arm, workload)
     limits, usable = _limits(lab, arm), _usable_memory(lab, arm)
-    cost = _cost(lab, arm, target, drafter)
+    model = _step_model(lab, arm, target, drafter)
     writer = partial(Writer, target.answers[workload], lab.sampling.seed, arm.arm, workload, seed_key)
     if drafter is not None:
-        curve, coverage = drafter.acceptance[workload], drafter.coverage.get(workload, 1.0)
-        writer = partial(writer, marginal=curve, coverage=coverage)
+        curve, draft_rate = drafter.acceptance[workload], drafter.draft_rate.get(workload, 1.0)
+        writer = partial(writer, marginal=curve, draft_rate=draft_rate)
     token_counts = prompts.token_counts(lab.target.tokens, workload)
 
     @asynccontextmanager
     async def engine() -> AsyncIterator[Engine]:
-        _check_vocabulary(cost, arm)
-        _check_memory(cost, lab, limits, usable, max(token_counts.values()))
-        identity = EngineIdentity(engine="simulated", version=speclab.__version__, device=cost.device.slug)
-        server = SimulatedServer(identity, cost, writer(), token_counts, limits)
+        _check_vocabulary(model, arm)
+        _check_memory(model, lab, limits, usable, max(token_counts.values()))
+        identity = EngineIdentity(engine="simulated", version=speclab.__version__, device=model.device.slug)
+        server = SimulatedServer(identity, model, writer(), token_counts, limits)
         try:
             yield server
         finally:
@@ -117,13 +117,13 @@ def _assumed_drafter(lab: Lab, arm: Arm, workload: WorkloadName) -> SimulatedDra
     return assumed
 
 
-def _cost(lab: Lab, arm: Arm, target: SimulatedTarget, drafter: SimulatedDrafter | None) -> StepCost:
+def _step_model(lab: Lab, arm: Arm, target: SimulatedTarget, drafter: SimulatedDrafter | None) -> StepModel:
     lab_file, arm_file = paths.labs() / lab.name / "lab.yml", _arm_file(arm)
     machine = _known(device, target.device, lab_file, "simulated.device")
     verifier = _known(transformer, target.shape, lab_file, "simulated.shape")
     if drafter is None:
-        return StepCost(machine, verifier)
-    return StepCost(
+        return StepModel(machine, verifier)
+    return StepModel(
         machine,
         verifier,
         _known(transformer, drafter.shape, arm_file, "simulated.shape") if drafter.shape else None,
@@ -168,10 +168,10 @@ def _limits(lab: Lab, arm: Arm) -> Limits:
     return limits
 
 
-def _check_vocabulary(cost: StepCost, arm: Arm) -> None:
-    if arm.speculation is None or arm.speculation.method != "draft_model" or cost.drafter is None:
+def _check_vocabulary(model: StepModel, arm: Arm) -> None:
+    if arm.speculation is None or arm.speculation.method != "draft_model" or model.drafter is None:
         return
-    target, drafter = cost.target, cost.drafter
+    target, drafter = model.target, model.drafter
     if target.vocabulary != drafter.vocabulary:
         raise EngineFailure(
             "bad configuration",
@@ -189,8 +189,8 @@ def _usable_memory(lab: Lab, arm: Arm) -> float:
     return share
 
 
-def _check_memory(cost: StepCost, lab: Lab, limits: Limits, usable: float, longest_prompt: int) -> None:
-    room = kv_capacity_tokens(cost.device, cost.target, cost.drafter, usable)
+def _check_memory(model: StepModel, lab: Lab, limits: Limits, usable: float, longest_prompt: int) -> None:
+    room = kv_capacity_tokens(model.device, model.target, model.drafter, usable)
     row = longest_prompt + lab.sampling.max_tokens
     if limits.max_model_len is not None:
         row = min(row, limits.max_model_len)
@@ -199,7 +199,7 @@ def _check_memory(cost: StepCost, lab: Lab, limits: Limits, usable: float, longe
         raise EngineFailure(
             "out of memory",
             f"{rows} rows of up to {row:,} tokens need a KV cache of {rows * row:,} tokens; "
-            f"{cost.device.name} has room for {max(room, 0):,} beside the weights",
+            f"{model.device.name} has room for {max(room, 0):,} beside the weights",
         )
 
 

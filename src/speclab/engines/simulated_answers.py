@@ -22,11 +22,11 @@ from speclab.roofline.speculation import accepted_counts
 FinishReason = Literal["stop", "length"]
 
 ROWS, CONTEXT, DRAFTED, DRAFTED_CONTEXT, GENERATED, PROMPT, FIRST_POSITION = range(7)
-"""Columns of `Written.steps`; from the last on, drafts accepted at each position."""
+"""Columns of `SimulatedAnswer.steps`; from the last on, drafts accepted at each position."""
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class SimulatedAnswer:
     """One request's answer, step by step.
 
     Attributes
@@ -74,7 +74,7 @@ class Writer:
         What else the draws of acceptance depend on.
     marginal : tuple of float
         Marginal acceptance by draft position, one for each of k; empty in the baseline.
-    coverage : float
+    draft_rate : float
         Share of row-steps with a draft.
     """
 
@@ -84,11 +84,11 @@ class Writer:
     workload: str
     seed_key: str = ""
     marginal: tuple[float, ...] = ()
-    coverage: float = 1.0
+    draft_rate: float = 1.0
     _sources: dict[str, tuple[int, np.random.Generator]] = field(default_factory=dict, init=False)
     """Each prompt's answer length and stream of draws, made when it is first sent."""
 
-    def write(self, prompt_id: str, prompt_tokens: int, sampling: Sampling, room: int | None = None) -> Written:
+    def write(self, prompt_id: str, prompt_tokens: int, sampling: Sampling, room: int | None = None) -> SimulatedAnswer:
         """Return the next answer to a prompt.
 
         Parameters
@@ -107,7 +107,7 @@ class Writer:
         # always as many numbers, so that the prompt's next answer gets the same ones however long this one is
         uniforms = stream.random(sampling.max_tokens)[: tokens - 1]
         event_tokens, steps = self._steps(prompt_tokens, tokens, uniforms)
-        return Written(event_tokens, steps, "length" if cut else "stop")
+        return SimulatedAnswer(event_tokens, steps, "length" if cut else "stop")
 
     def _source(self, prompt_id: str) -> tuple[int, np.random.Generator]:
         if prompt_id not in self._sources:
@@ -120,7 +120,7 @@ class Writer:
         self, prompt_tokens: int, tokens: int, uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
         k = len(self.marginal)
-        drafted, accepted = accepted_counts(uniforms, self.marginal, self.coverage)
+        drafted, accepted = accepted_counts(uniforms, self.marginal, self.draft_rate)
         written = 1 + np.cumsum(accepted + 1)  # the prefill's token, then the bursts
         n = int(np.searchsorted(written, tokens)) + 1 if tokens > 1 else 0  # decode steps until the last token
         drafted, accepted, written = drafted[:n], accepted[:n], written[:n]

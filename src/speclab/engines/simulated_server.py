@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from speclab.engines.base import Answer, EngineFailure, EngineIdentity, Reading
-from speclab.engines.simulated_answers import DRAFTED, FIRST_POSITION, GENERATED, PROMPT, ROWS, Writer, Written
+from speclab.engines.simulated_answers import DRAFTED, FIRST_POSITION, GENERATED, PROMPT, ROWS, SimulatedAnswer, Writer
 from speclab.lab import Sampling
-from speclab.roofline.step import NO_PROMPTS, Prompts, Rows, StepCost
+from speclab.roofline.step import NO_PROMPTS, Prompts, Rows, StepModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Limits:
 class _Request:
     answer: Answer
     prompt_tokens: int
-    written: Written
+    written: SimulatedAnswer
     done: asyncio.Future[None]
     prefilled: int = 0
     first_step: int | None = None
@@ -61,13 +61,13 @@ class SimulatedServer:
     def __init__(
         self,
         identity: EngineIdentity,
-        cost: StepCost,
+        model: StepModel,
         writer: Writer,
         prompt_tokens: dict[str, int],
         limits: Limits,
     ) -> None:
         self._identity = identity
-        self._cost = cost
+        self._model = model
         self._writer = writer
         self._prompt_tokens = prompt_tokens
         self._limits = limits
@@ -77,8 +77,8 @@ class SimulatedServer:
         self._running = 0
         self._step = 0  # index of the step under way; as many are finished
         self._ends_s = np.zeros(1024)
-        self._totals = np.zeros((1024, FIRST_POSITION + cost.k), dtype=np.int64)
-        self._finished = np.zeros(FIRST_POSITION + cost.k, dtype=np.int64)
+        self._totals = np.zeros((1024, FIRST_POSITION + model.k), dtype=np.int64)
+        self._finished = np.zeros(FIRST_POSITION + model.k, dtype=np.int64)
         self._ending: dict[int, list[_Request]] = {}
         self._step_ends_s = 0.0
 
@@ -103,7 +103,7 @@ class SimulatedServer:
 
     async def read(self) -> Reading:
         """Return the counters up to the last finished step; see `speclab.engines.base.Engine.read`."""
-        k = self._cost.k
+        k = self._model.k
         finished = self._finished.tolist()
         accepted = tuple(map(float, finished[FIRST_POSITION:]))
         return Reading(
@@ -146,11 +146,11 @@ class SimulatedServer:
 
     def _begin_step(self, now_s: float) -> None:
         rows = Rows(*self._totals[self._step, ROWS:GENERATED].tolist())
-        prompts = self._admit(self._limits.max_num_batched_tokens - rows.count - self._cost.k * rows.drafted)
+        prompts = self._admit(self._limits.max_num_batched_tokens - rows.count - self._model.k * rows.drafted)
         if not rows.count and not prompts.tokens:
             self._timer = None  # until the next request
             return
-        self._step_ends_s = now_s + self._cost.seconds(rows, prompts)
+        self._step_ends_s = now_s + self._model.seconds(rows, prompts)
         self._timer = self._loop.call_at(self._step_ends_s, self._end_step)
 
     def _admit(self, budget: int) -> Prompts:

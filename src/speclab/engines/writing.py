@@ -15,7 +15,7 @@ from speclab.prompts.base import Prompt
 WITHIN_S = 300.0
 
 
-class Written(Frozen):
+class TextAnswer(Frozen):
     """One answer, with what tells where two of them part."""
 
     prompt_id: str
@@ -28,7 +28,7 @@ class Written(Frozen):
     """The difference between the two highest logits at each token, nats."""
 
 
-async def write(client: AsyncOpenAI, model: str, prompt: Prompt, sampling: Sampling) -> Written:
+async def write(client: AsyncOpenAI, model: str, prompt: Prompt, sampling: Sampling) -> TextAnswer:
     """Return a server's answer to one prompt.
 
     ``return_token_ids`` is vLLM's own key. The two highest log-probabilities are asked for at each token; their
@@ -57,16 +57,16 @@ async def write(client: AsyncOpenAI, model: str, prompt: Prompt, sampling: Sampl
         said = f"no answer ({type(error.__cause__).__name__})"
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError) as error:
         said = f"not a chat completion ({type(error).__name__})"
-    return Written(prompt_id=prompt.id, error=said)
+    return TextAnswer(prompt_id=prompt.id, error=said)
 
 
-def parsed(prompt_id: str, completion: dict[str, Any]) -> Written:
+def parsed(prompt_id: str, completion: dict[str, Any]) -> TextAnswer:
     """Return what a chat completion says."""
     choice = completion["choices"][0]
     steps = (choice.get("logprobs") or {}).get("content")
     ids = choice.get("token_ids")
     text = choice["message"]["content"]
-    return Written(
+    return TextAnswer(
         prompt_id=prompt_id,
         text=encodable(text) if isinstance(text, str) else text,
         finish_reason=choice["finish_reason"],

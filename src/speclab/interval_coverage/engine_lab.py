@@ -11,13 +11,14 @@ from speclab import lab as labs
 from speclab import prompts
 from speclab.engines import simulated
 from speclab.engines.base import EngineIdentity
+from speclab.errors import UserError
 from speclab.findings.table import findings
 from speclab.interval_coverage.held import Truth, beside, place
-from speclab.lab import Answers, Arm, Lab, Phases, SimulatedDrafter, Speculation, WorkloadName
+from speclab.lab import BASELINE, Answers, Arm, Lab, Phases, SimulatedDrafter, Speculation, WorkloadName
 from speclab.load.closed_loop import CellLog, run_cell
 from speclab.record import provenance, store
 from speclab.record.cell import Cell
-from speclab.record.schema import Asked, CellRecord
+from speclab.record.schema import CellRecord, CellSpec
 from speclab.results import lab_tables
 
 CONCURRENCIES = (2, 8, 32, 64)
@@ -25,13 +26,19 @@ WORKLOAD: WorkloadName = "chat"
 K = 8
 
 
-def lab_of(window_s: float = 6.0) -> Lab:
-    """Return Lab 9 with short answers and short cells.
+def lab_of(name: str, window_s: float = 6.0) -> Lab:
+    """Return a simulated lab with short answers and short cells.
 
     How long each answer is belongs to the lab, as it does at temperature 0: it is the same in every one made.
+
+    Raises
+    ------
+    UserError
+        There is no such lab, or it says nothing to simulate it by.
     """
-    lab = labs.load("lab09")
-    assert lab.simulated is not None
+    lab = labs.load(name)
+    if lab.simulated is None:
+        raise UserError(f"{name} is not simulated", "name a lab with `simulated` in its lab.yml", key="--lab")
     target = lab.simulated.model_copy(update={"answers": {WORKLOAD: Answers(mean_tokens=60, cv=0.5)}})
     return lab.model_copy(
         update={
@@ -43,34 +50,34 @@ def lab_of(window_s: float = 6.0) -> Lab:
     )
 
 
-def arms_of(lab: Lab) -> tuple[Arm, Arm]:
-    """Return the baseline, and an n-gram arm that pays at few requests in flight and not at many."""
+def arms_of(lab: Lab, name: str) -> tuple[Arm, Arm]:
+    """Return the baseline, and an arm made an n-gram drafter that pays at few requests in flight and not at many."""
     drafter = SimulatedDrafter(
         host_ms_per_step=2.5,
         acceptance={WORKLOAD: (0.50, 0.25, 0.125, 0.0625, 0.03, 0.015, 0.008, 0.004)},
     )
     speculation = Speculation(method="ngram", num_speculative_tokens=K, prompt_lookup_min=2, prompt_lookup_max=4)
-    arm = lab.arm("ngram-k8")
-    return lab.arm("baseline"), arm.model_copy(update={"speculation": speculation, "simulated": drafter})
+    arm = lab.arm(name)
+    return lab.arm(BASELINE), arm.model_copy(update={"speculation": speculation, "simulated": drafter})
 
 
-def tables_of_lab(seed: int) -> lab_tables.Tables:
+def tables_of_lab(lab: str, arm: str, seed: int) -> lab_tables.Tables:
     """Return the tables of one small lab; the seed shuffles its prompts and decides which drafts are accepted."""
-    lab = lab_of()
-    return lab_tables.of([_cell(lab, arm, at, seed) for arm in arms_of(lab) for at in CONCURRENCIES])
+    small = lab_of(lab)
+    return lab_tables.of([_cell(small, each, at, seed) for each in arms_of(small, arm) for at in CONCURRENCIES])
 
 
 def intervals(of_labs: Sequence[lab_tables.Tables]) -> pd.DataFrame:
     """Return every interval of some labs beside the truth, as `speclab.interval_coverage.held.intervals` does.
 
-    The truth is what all labs together come to: every token of all of them, as one lab with as many repeats.
+    The truth is that of all labs together: every token of all of them, as one lab with as many repeats.
     """
     as_repeats = [_numbered(tables, index) for index, tables in enumerate(of_labs)]
-    together = _found(*(pd.concat(each, ignore_index=True) for each in zip(*as_repeats, strict=True)))
+    together = _findings(*(pd.concat(each, ignore_index=True) for each in zip(*as_repeats, strict=True)))
     places = zip(together["finding"], together["concurrency"], strict=True)
     truth = Truth(dict(zip(map(place, *zip(*places, strict=True)), together["value"], strict=True)))
     apart = [_apart(tables, str(index)) for index, tables in enumerate(of_labs)]
-    return beside(_found(*(pd.concat(each, ignore_index=True) for each in zip(*apart, strict=True))), truth)
+    return beside(_findings(*(pd.concat(each, ignore_index=True) for each in zip(*apart, strict=True))), truth)
 
 
 def _numbered(tables: lab_tables.Tables, repeat: int) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -81,11 +88,12 @@ def _apart(tables: lab_tables.Tables, source: str) -> tuple[pd.DataFrame, pd.Dat
     return tables.cells.assign(source=source), tables.blocks.assign(source=source)
 
 
-def _found(cells: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
-    # a lab this small may fail a check by chance; what is asked here is how often the interval holds the truth
+def _findings(cells: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
+    # a lab this small may fail a check by chance; the question here is how often the interval holds the truth
     passed = cells.assign(failed_checks=None)
-    table = findings(passed, pd.DataFrame(), {"baseline": 0, "ngram-k8": K}, blocks=blocks)
-    return table[table["arm"] == "ngram-k8"]
+    k = {str(arm): 0 if arm == BASELINE else K for arm in passed["arm"].unique()}
+    table = findings(passed, pd.DataFrame(), k, blocks=blocks)
+    return table[table["arm"] != BASELINE]
 
 
 def _cell(lab: Lab, arm: Arm, concurrency: int, seed: int) -> Cell:
@@ -101,7 +109,7 @@ def _cell(lab: Lab, arm: Arm, concurrency: int, seed: int) -> Cell:
     with asyncio.Runner(loop_factory=opening.loop_factory) as runner:
         runner.run(run())
     log, identity = made[0]
-    asked = Asked(
+    asked = CellSpec(
         lab=lab.name, arm=arm.arm, workload=WORKLOAD, concurrency=concurrency, repeat=0, engine="simulated",
         device=identity.device, target=lab.target.model, phases=lab.phases, sampling=lab.sampling,
         speculation=arm.speculation, server=lab.server_flags(arm), environment=lab.environment,

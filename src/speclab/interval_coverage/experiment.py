@@ -1,9 +1,15 @@
-"""The whole experiment, and the file it leaves: `python -m speclab.interval_coverage.experiment` (minutes)."""
+"""The whole experiment, and the file it leaves (minutes).
+
+``python -m speclab.interval_coverage.experiment --lab LAB --arm ARM`` names the simulated lab and the arm that the
+engine's row is made of.
+"""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -40,7 +46,10 @@ SCENARIOS = (
 """In closed form, where the truth is exact."""
 
 ENGINE = "simulated engine, one repeat"
-"""The row for the whole chain; its truth is what all its labs together come to."""
+"""The row for the whole chain; its truth is that of all its labs together."""
+
+
+MAKE = "python -m speclab.interval_coverage.experiment --lab LAB --arm ARM"
 
 
 def file() -> Path:
@@ -57,12 +66,21 @@ def read() -> pd.DataFrame:
         There is none.
     """
     if not file().exists():
-        raise UserError("no such file", "make it: python -m speclab.interval_coverage.experiment", file=file())
+        raise UserError("no such file", f"make it: {MAKE}", file=file())
     return pd.read_csv(file())
 
 
-def run(seeds: int = SEEDS, workers: int | None = None) -> pd.DataFrame:
+def run(lab: str, arm: str, seeds: int = SEEDS, workers: int | None = None) -> pd.DataFrame:
     """Return how often the truth was held, a row for each scenario and finding.
+
+    Parameters
+    ----------
+    lab, arm : str
+        What the simulated engine serves (`engine_lab.arms_of`).
+    seeds : int
+        Labs of each scenario.
+    workers : int, optional
+        Processes; as many as cores where not given.
 
     Returns
     -------
@@ -75,7 +93,7 @@ def run(seeds: int = SEEDS, workers: int | None = None) -> pd.DataFrame:
             (scenario, [pool.submit(intervals, scenario.lab, chunk, scenario.blocks) for chunk in chunks])
             for scenario in SCENARIOS
         ]
-        labs = list(pool.map(engine_lab.tables_of_lab, range(seeds), chunksize=CHUNK))
+        labs = list(pool.map(partial(engine_lab.tables_of_lab, lab, arm), range(seeds), chunksize=CHUNK))
         made = [
             (scenario.name, scenario.blocks, pd.concat([each.result() for each in results], ignore_index=True))
             for scenario, results in waiting
@@ -87,14 +105,16 @@ def run(seeds: int = SEEDS, workers: int | None = None) -> pd.DataFrame:
     return table[[*first, *table.columns.difference(first, sort=False)]]
 
 
-def main(arguments: Sequence[str] = ()) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the experiment and keep its result."""
-    into = Path(arguments[0]) if arguments else file()
-    into.parent.mkdir(parents=True, exist_ok=True)
-    run().to_csv(into, index=False, float_format=DIGITS)
+    parser = argparse.ArgumentParser(prog=MAKE.partition(" --")[0], description=__doc__)
+    parser.add_argument("--lab", required=True, help="a simulated lab of labs/")
+    parser.add_argument("--arm", required=True, help="its arm that stands for the one that speculates")
+    parser.add_argument("--out", type=Path, default=file(), help="the table; data/coverage/coverage.csv by default")
+    given = parser.parse_args(arguments)
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    run(given.lab, given.arm).to_csv(given.out, index=False, float_format=DIGITS)
 
 
 if __name__ == "__main__":
-    import sys
-
-    main(sys.argv[1:])
+    main()

@@ -11,7 +11,7 @@ MS_PER_S = 1e3
 
 
 def times_per_output_token(cut: CellWindow) -> NDArray[np.float64]:
-    """Return each ended answer's time per output token, ms, shape (answers,).
+    """Return each ended answer's time per output token (TPOT), ms, shape (answers,).
 
     (last token - first token) / (output tokens - 1), output tokens from the server's usage. Answers of one token have
     no such time and are left out; `one_token_answers` counts them.
@@ -29,7 +29,7 @@ def one_token_answers(cut: CellWindow) -> int:
 
 
 def time_per_output_token(cut: CellWindow) -> float | None:
-    """Return the mean time per output token, ms; None where no answer ended.
+    """Return the mean time per output token (TPOT), ms; None where no answer ended.
 
     The mean weighs each answer by its tokens (all decode time / all decode tokens). Little's law holds for tokens
     with this weight: a token's rate times a token's time is the number of answers being written. A mean over answers
@@ -44,7 +44,7 @@ def time_per_output_token(cut: CellWindow) -> float | None:
 
 
 def step_gaps(cut: CellWindow) -> NDArray[np.float64]:
-    """Return the gaps between consecutive events of a request, ms, for events inside the window, shape (gaps,).
+    """Return the gaps between consecutive events of a request (ITL), ms, for events inside the window, shape (gaps,).
 
     One event is one step of this row and holds 1..k+1 tokens, so a gap is a step's time and not a token's. A gap
     belongs to the event that ends it. Answers that the cell's end cut off count too.
@@ -54,7 +54,7 @@ def step_gaps(cut: CellWindow) -> NDArray[np.float64]:
 
 
 def step_gap(cut: CellWindow, share: float) -> float | None:
-    """Return the gap that a `share` (0..1) of the gaps do not exceed, ms; None without gaps."""
+    """Return the gap (ITL) that a `share` (0..1) of the gaps do not exceed, ms; None without gaps."""
     return _quantile(step_gaps(cut), share)
 
 

@@ -55,11 +55,11 @@ class Summary:
     ----------
     row : dict
         ``arm, workload, concurrency, repeat, source``; ``conditions``, a hash of all that an arm shares with its
-        baseline (`speclab.record.schema.Asked.conditions`); ``status`` (ok, failed) and ``failure`` (class and reason);
-        ``requests`` sent, ``failed_requests``, ``ended_requests`` (those that times per output token are taken from,
-        with ``one_token_answers`` among them, which have none), ``window_s``; each metric under its function's name,
-        quantiles as ``_p50`` and so on; ``failed_checks`` and ``warned_checks``, names joined by ``; `` or null. A
-        failed cell has null metrics.
+        baseline (`speclab.record.schema.CellSpec.conditions`); ``status`` (ok, failed) and ``failure`` (class and
+        reason); ``requests`` sent, ``failed_requests``, ``ended_requests`` (those that times per output token are taken
+        from, with ``one_token_answers`` among them, which have none), ``window_s``; each metric under its function's
+        name, quantiles as ``_p50`` and so on; ``failed_checks`` and ``warned_checks``, names joined by ``; `` or null.
+        A failed cell has null metrics.
     positions : pd.DataFrame
         Acceptance by draft position: the cell's keys, then `acceptance.COLUMNS`; no rows if it failed.
     checks : pd.DataFrame

@@ -1,4 +1,4 @@
-"""Tokens a second: of the server, of one user, and as the report counts them; and how many answers share a server."""
+"""Tokens a second: of the server, of one user, over the time of activity; and how many answers share a server."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def system_throughput(cut: CellWindow) -> float:
 
 
 def activity_throughput(cut: CellWindow) -> float | None:
-    """Return the throughput as the report counts it, tok/s; None where no request lies inside the window as a whole.
+    """Return tokens over the time of activity, tok/s; None where no request lies inside the window as a whole.
 
     Tokens of the counted requests / (first counted start to last counted end). The stretch holds tokens of requests
     that are not counted, at both its ends, so this falls short of `system_throughput` the more, the longer an answer
-    is beside the window (source: Inference engineering, Lab 9 (report), sections 01 and 07).
+    is beside the window.
     """
     counted = cut.counted
     if counted.empty:
@@ -46,7 +46,7 @@ def occupancy(cut: CellWindow) -> float | None:
 
 
 def activity_occupancy(cut: CellWindow) -> float | None:
-    """Return the report's own check, `activity_throughput` x mean time per output token (Lab 9, section 07)."""
+    """Return occupancy by `activity_throughput`: it times the mean time per output token (Little's law)."""
     rate, time_ms = activity_throughput(cut), time_per_output_token(cut)
     return None if rate is None or time_ms is None else rate * time_ms / MS_PER_S
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from speclab.predict.calibration import Calibration
-from speclab.predict.cost import bill
+from speclab.predict.cost import token_cost
 from speclab.predict.errors import Errors
 from speclab.predict.fit import Fit
 from speclab.predict.memory import concurrencies, most_in_flight
@@ -26,7 +26,7 @@ class Answered:
     Attributes
     ----------
     prediction : Prediction
-    bills : list of dict
+    costs : list of dict
         Dollars and joules per million tokens, with speculation and without, at the answer's concurrencies and around
         the crossover; empty for a machine without a data sheet.
     errors : list of Errors
@@ -38,25 +38,25 @@ class Answered:
     """
 
     prediction: Prediction
-    bills: list[dict[str, float | None]]
+    costs: list[dict[str, float | None]]
     errors: list[Errors]
     calibration: str
     most_in_flight: int | None
 
     def as_json(self) -> dict[str, Any]:
         """Return one flat object: lists over concurrency, the crossover with its interval, warnings, errors."""
-        found = asdict(self.prediction)
-        crossover = found.pop("crossover")
-        curves = {"speed_up_low": found.pop("low"), "speed_up_high": found.pop("high")}
+        prediction = asdict(self.prediction)
+        crossover = prediction.pop("crossover")
+        curves = {"speed_up_low": prediction.pop("low"), "speed_up_high": prediction.pop("high")}
         return {
-            **found,
+            **prediction,
             **curves,
             "crossover": crossover["value"],
             "low": crossover["low"],
             "high": crossover["high"],
             "status": crossover["status"],
-            "cost": self.bills,
-            "stated_error": [each.row() for each in self.errors],
+            "cost": self.costs,
+            "stated_error": [error.row() for error in self.errors],
             "calibration": self.calibration,
             "most_in_flight": self.most_in_flight,
         }
@@ -84,21 +84,21 @@ def answer(query: Query, calibration: Calibration, errors: Sequence[Errors] = ()
     question, more = question_of(query, calibration, fit.parameters)
     most = most_in_flight(machine, question)
     concurrency = concurrencies(query, machine, question, most)
-    found = predict(fit, question, concurrency)
-    value = found.crossover.value
-    if most is not None and (value is None or value > most) and found.crossover.status != "always below":
+    prediction = predict(fit, question, concurrency)
+    value = prediction.crossover.value
+    if most is not None and (value is None or value > most) and prediction.crossover.status != "always below":
         notes = [
             *notes,
             f"{most} requests of {question.traffic.context:.0f} tokens fill the memory: no crossover below",
         ]
     notes = [*notes, *more]
-    prediction = replace(found, warnings=[*notes, *found.warnings])
-    bills = [] if machine is None else _bills(machine, question, fit.parameters, concurrency, value)
-    return Answered(prediction, bills, list(errors), f"{calibration.name}: {fit.fitted_on}", most)
+    prediction = replace(prediction, warnings=[*notes, *prediction.warnings])
+    costs = [] if machine is None else _costs(machine, question, fit.parameters, concurrency, value)
+    return Answered(prediction, costs, list(errors), f"{calibration.name}: {fit.fitted_on}", most)
 
 
 def _carried(calibration: Calibration, machine: Device | None) -> tuple[Fit, list[str]]:
-    """Return the fit for a machine, and what there is to say where it is not the one that it was made on."""
+    """Return the fit for a machine, with a note where it was made on another one."""
     home = calibration.device
     if machine is None or home is None or machine.slug == home.slug:
         return calibration.fit, []
@@ -107,15 +107,15 @@ def _carried(calibration: Calibration, machine: Device | None) -> tuple[Fit, lis
     return replace(calibration.fit, parameters=moved), [note]
 
 
-def _bills(
+def _costs(
     machine: Device, question: Question, parameters: Parameters, concurrency: Sequence[int], crossover: float | None
 ) -> list[dict[str, float | None]]:
     """Return the cost at each concurrency, and at half, once and twice the crossover."""
     around = [] if crossover is None else [crossover / 2, crossover, 2 * crossover]
-    at = sorted({*map(float, concurrency), *(each for each in around if each >= 1)})
+    at = sorted({*map(float, concurrency), *(rows for rows in around if rows >= 1)})
     k = question.draft.k
-    with_drafts = bill(machine, question, at, question.step_s(parameters, at, k), k)
-    without = bill(machine, question, at, question.step_s(parameters, at, 0), 0)
+    with_drafts = token_cost(machine, question, at, question.step_s(parameters, at, k), k)
+    without = token_cost(machine, question, at, question.step_s(parameters, at, 0), 0)
     return [
         {
             "concurrency": rows,

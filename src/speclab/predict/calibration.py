@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from speclab.predict.fit import Fit
-from speclab.predict.step_time import ALL, Options
+from speclab.predict.step_time import ALL, ModelOptions
 from speclab.roofline.devices import Device
 from speclab.roofline.transformers import Transformer
 
@@ -21,7 +21,7 @@ class Calibration:
     device : Device, optional
         The data sheet; None for a machine without an entry.
     target : Transformer
-    options : Options
+    options : ModelOptions
     launches : dict of str to float
         Launch part of a draft position by method, s, where it was measured.
     """
@@ -30,5 +30,5 @@ class Calibration:
     fit: Fit
     device: Device | None
     target: Transformer
-    options: Options = ALL
+    options: ModelOptions = ALL
     launches: dict[str, float] = field(default_factory=dict)

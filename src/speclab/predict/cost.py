@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from speclab.predict.prediction import Question
 from speclab.predict.traffic import Traffic
-from speclab.roofline.cost import work
 from speclab.roofline.devices import Device
+from speclab.roofline.forward_pass import work
 from speclab.roofline.transformers import Transformer
 
 Floats = NDArray[np.float64]
@@ -23,7 +23,7 @@ MILLION = 1e6
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
+class TokenCost:
     """Cost of a million tokens, an entry for each number of rows.
 
     Attributes
@@ -38,7 +38,7 @@ class Bill:
     usd: list[float] | None
 
 
-def bill(device: Device, question: Question, rows: ArrayLike, step_s: ArrayLike, k: int) -> Bill:
+def token_cost(device: Device, question: Question, rows: ArrayLike, step_s: ArrayLike, k: int) -> TokenCost:
     """Return what a million tokens cost with k draft positions, 0 for the baseline.
 
     Parameters
@@ -55,14 +55,14 @@ def bill(device: Device, question: Question, rows: ArrayLike, step_s: ArrayLike,
     batch, seconds = np.asarray(rows, dtype=np.float64), np.asarray(step_s, dtype=np.float64)
     draft, tokens = question.at(k)
     written = batch * tokens
-    positions = 1 + k * draft.coverage
+    positions = 1 + k * draft.draft_rate
     energy = _joules(device, question.target, batch, positions, question.traffic, written)
     if k and draft.shape is not None:
         energy = energy + _joules(device, draft.shape, batch, positions, question.traffic, written)
         energy = energy + (k - 1) * _joules(device, draft.shape, batch, 1.0, question.traffic, 0 * written)
     joules = (energy + device.idle_w * seconds) / written * MILLION
     usd = None if device.usd_per_hour is None else device.usd_per_hour / 3600 * seconds / written * MILLION
-    return Bill(joules.tolist(), None if usd is None else usd.tolist())
+    return TokenCost(joules.tolist(), None if usd is None else usd.tolist())
 
 
 def _joules(

@@ -44,7 +44,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One measured figure and how the model comes to it.
+    """One measured figure and how the model predicts it.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ def fit(
     fitted_on : str
         What the figures are, for the record.
     exact : sequence of str
-        Held parameters that have no say in what is predicted, and so no uncertainty.
+        Held parameters that the predictions do not depend on: they carry no uncertainty.
 
     Raises
     ------
@@ -148,12 +148,12 @@ def fit(
         at = parameters(logs)
         return np.asarray(np.log([each.model(at) / each.value for each in measured]) / spreads)
 
-    found = least_squares(residuals, values, bounds=(values - FURTHEST, values + FURTHEST), x_scale=0.1)
-    best = parameters(found.x)
-    _check_inside(found.x - values, names, len(measured))
-    condition = _check_carried(found.jac, names, len(measured))
+    solution = least_squares(residuals, values, bounds=(values - FURTHEST, values + FURTHEST), x_scale=0.1)
+    best = parameters(solution.x)
+    _check_inside(solution.x - values, names, len(measured))
+    condition = _check_carried(solution.jac, names, len(measured))
     held = tuple(name for name in MEANINGS if name not in names and name not in exact and getattr(best, name) > 0)
-    covariance = _covariance(measured, best, names, held, spreads, found.fun, found.jac)
+    covariance = _covariance(measured, best, names, held, spreads, solution.fun, solution.jac)
     off = {each.label: each.model(best) / each.value - 1 for each in measured}
     return Fit(best, names, held, covariance, off, condition, tuple(each.place for each in measured), fitted_on)
 
@@ -238,8 +238,8 @@ def _slope(measured: Sequence[Measured], best: Parameters, name: str, spreads: F
 def _clipped(around: Parameters, names: Sequence[str], logs: Floats) -> dict[str, float]:
     """Return some parameters moved by `logs`, and back to where a parameter has a meaning."""
     moved = {name: getattr(around, name) * math.exp(log) for name, log in zip(names, logs, strict=True)}
-    if "bend" in moved:
-        moved["bend"] = max(1.0, moved["bend"])
+    if "smoothing" in moved:
+        moved["smoothing"] = max(1.0, moved["smoothing"])
     if "lookup_hit" in moved:
         moved["lookup_hit"] = min(1.0, moved["lookup_hit"])
     return moved

@@ -22,9 +22,9 @@ class Parameters(Frozen):
         Time of every step whatever it holds, s.
     byte_per_s, flop_per_s : float
         Rates that passes reach, byte/s and FLOP/s.
-    bend : float
-        How a pass goes over from memory to arithmetic: its time is the `bend`-norm of the two times. 1 adds them, a
-        large number takes the longer one.
+    smoothing : float
+        Exponent that smooths the roofline: a pass takes the `smoothing`-norm of its memory and compute times. 1 adds
+        them, a large number takes the longer one.
     row_s, token_s, position_s : float
         Time of the host for each row of a step, for each token that leaves it, and for each position whose logits are
         sampled, s.
@@ -39,7 +39,7 @@ class Parameters(Frozen):
     overhead_s: float = Field(gt=0)
     byte_per_s: float = Field(gt=0)
     flop_per_s: float = Field(gt=0)
-    bend: float = Field(default=3.0, ge=1)
+    smoothing: float = Field(default=3.0, ge=1)
     row_s: float = Field(default=0.0, ge=0)
     token_s: float = Field(default=0.0, ge=0)
     position_s: float = Field(default=0.0, ge=0)
@@ -100,9 +100,9 @@ MEANINGS: dict[str, Meaning] = {
     "flop_per_s": Meaning(
         "FLOP/s", "arithmetic rate that passes reach", 4.0e14, 8.0e14, "40 to 80% of an H100's data sheet"
     ),
-    "bend": Meaning(
+    "smoothing": Meaning(
         "1",
-        "how sharply a pass goes over from memory to arithmetic",
+        "roofline smoothing exponent: how sharply memory-bound turns into compute-bound",
         2.0,
         4.5,
         "arXiv:2601.11580 does not tell 2 from 3.5, and speaks against more",
@@ -138,7 +138,7 @@ H100_8B = Parameters(
     overhead_s=1.0e-3,
     byte_per_s=0.80 * 3.35e12,
     flop_per_s=0.55 * 989e12,
-    bend=3.0,
+    smoothing=3.0,
     token_s=2.0e-6,
     position_s=0.5e-6,
     launch_s=0.3e-3,
@@ -148,14 +148,15 @@ H100_8B = Parameters(
 
 The two rates are those of `roofline.devices`. Overhead: 'other' is 13.9% of a step at batch 1 in arXiv:2601.11580
 (Figure 4), of about 7.1 ms on that version of vLLM (vllm-project/vllm#20780). A token that leaves: 'other' grows to
-7.7% of the step at batch 512. The bend was chosen, not fitted; the book shows what other values come to.
+7.7% of the step at batch 512. The smoothing exponent was chosen, not fitted; the
+book shows what other values give.
 """
 
 CPU_135M = Parameters(
     overhead_s=30e-3,
     byte_per_s=20e9,
     flop_per_s=4e11,
-    bend=3.0,
+    smoothing=3.0,
     position_s=0.1e-3,
     launch_s=0.3e-3,
 )

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from speclab.errors import UserError
 from speclab.predict.fit import Fit
 from speclab.predict.parameters import Parameters
-from speclab.predict.step_time import ALL, NO_DRAFT, Draft, Options, step_s
+from speclab.predict.step_time import ALL, NO_DRAFT, Draft, ModelOptions, step_s
 from speclab.predict.traffic import Traffic
 from speclab.roofline.speculation import tokens_per_pass
 from speclab.roofline.transformers import Transformer
@@ -42,7 +42,7 @@ class Question:
         Marginal acceptance by draft position.
     traffic : Traffic
         What the rows hold.
-    options : Options
+    options : ModelOptions
         What the model leaves out or adds.
     """
 
@@ -50,7 +50,7 @@ class Question:
     draft: Draft
     acceptance: tuple[float, ...]
     traffic: Traffic
-    options: Options = ALL
+    options: ModelOptions = ALL
 
     def step_s(self, parameters: Parameters, rows: ArrayLike, k: int) -> Floats:
         """Return what a step of k draft positions takes, s; of the baseline's where k is 0."""
@@ -60,7 +60,7 @@ class Question:
     def at(self, k: int) -> tuple[Draft, float]:
         """Return the draft of k positions and the tokens per step that it brings, the curve cut at k."""
         draft = replace(self.draft, k=k)
-        return draft, tokens_per_pass(self.acceptance[:k], self.draft.coverage)
+        return draft, tokens_per_pass(self.acceptance[:k], self.draft.draft_rate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +202,11 @@ def check(question: Question, concurrency: Sequence[float]) -> None:
             "give one share for each draft position",
             key="acceptance",
         )
-    if not 0 < question.draft.coverage <= 1:
-        raise UserError(f"found {question.draft.coverage:g}", "give a share above 0, at most 1", key="coverage")
+    if not 0 < question.draft.draft_rate <= 1:
+        raise UserError(f"found {question.draft.draft_rate:g}", "give a share above 0, at most 1", key="draft-rate")
     if not len(concurrency) or min(concurrency) < 1:
-        found = ", ".join(f"{at:g}" for at in concurrency) or "none"
-        raise UserError(f"found {found}", "give requests in flight, each at least 1", key="concurrency")
+        given_rows = ", ".join(f"{at:g}" for at in concurrency) or "none"
+        raise UserError(f"found {given_rows}", "give requests in flight, each at least 1", key="concurrency")
 
 
 def outside(calibration: Fit, question: Question, rows: Floats) -> list[str]:
@@ -214,17 +214,17 @@ def outside(calibration: Fit, question: Question, rows: Floats) -> list[str]:
     most_rows = max(place.rows for place in calibration.places)
     most_tokens = max(place.tokens for place in calibration.places)
     context = [place.context for place in calibration.places]
-    tokens = float(rows.max()) * (1 + question.draft.k * question.draft.coverage)
-    found = []
+    tokens = float(rows.max()) * (1 + question.draft.k * question.draft.draft_rate)
+    warnings = []
     if rows.max() > most_rows * 1.01:
-        found.append(f"{rows.max():.0f} rows: fitted on at most {most_rows:.0f}")
+        warnings.append(f"{rows.max():.0f} rows: fitted on at most {most_rows:.0f}")
     if tokens > most_tokens * 1.01:
-        found.append(f"{tokens:.0f} positions in a step: fitted on at most {most_tokens:.0f}")
+        warnings.append(f"{tokens:.0f} positions in a step: fitted on at most {most_tokens:.0f}")
     if not min(context) / 2 <= question.traffic.context <= max(context) * 2:
-        found.append(
+        warnings.append(
             f"a context of {question.traffic.context:.0f} tokens: fitted on {min(context):.0f} to {max(context):.0f}"
         )
-    return found
+    return warnings
 
 
 def _crossover(parameters: Parameters, drawn: Sequence[Parameters], question: Question) -> Crossover:

@@ -39,7 +39,7 @@ class Query:
         Shape of the network that drafts; the method's own for the model where None.
     drafting_ms : float, optional
         What a draft position adds at one request in flight, ms; the calibration's where None.
-    coverage : float
+    draft_rate : float
         Share of row-steps with a draft.
     context : float
         Tokens that a row has cached, mean over its steps.
@@ -56,7 +56,7 @@ class Query:
     method: Method = "eagle3"
     drafter: str | None = None
     drafting_ms: float | None = None
-    coverage: float = 1.0
+    draft_rate: float = 1.0
     context: float = 500.0
     prompt: float | None = None
     answer: float | None = None

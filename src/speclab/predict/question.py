@@ -1,4 +1,4 @@
-"""A question to the model from what a person query: shapes, traffic, launches; what cannot be is said here."""
+"""A query in the terms of the model: shapes, traffic, launches; impossible values are refused here."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def machine_of(query: Query, calibration: Calibration) -> Device | None:
 
 
 def question(query: Query, calibration: Calibration, parameters: Parameters) -> tuple[Question, list[str]]:
-    """Return the question in the model's terms, and what there is to say about it.
+    """Return the question in the model's terms, with notes on it.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def question(query: Query, calibration: Calibration, parameters: Parameters) -> 
     if query.k < 1:
         raise UserError(f"found {query.k}", "give at least one draft position", key="--k")
     launch, more = _launch(query, calibration, parameters, target, drafter, traffic)
-    draft = Draft(query.k, drafter, query.coverage, launch)
+    draft = Draft(query.k, drafter, query.draft_rate, launch)
     return Question(target, draft, query.acceptance, traffic, calibration.options), [*notes, *more]
 
 
@@ -104,7 +104,7 @@ def _launch(
     drafter: Transformer | None,
     traffic: Traffic,
 ) -> tuple[float | None, list[str]]:
-    """Return the launch part of a draft position, s: from what was query, or as the calibration has it."""
+    """Return the launch part of a draft position, s: from the query, or as calibrated."""
     if drafter is None:
         return None, []
     if query.drafting_ms is None:
@@ -113,9 +113,11 @@ def _launch(
         return None, [f"{calibration.name} has no launches of a {query.method} drafter: give --drafting-ms"]
     if not 0 < query.drafting_ms <= 1e4:
         raise UserError(f"found {query.drafting_ms:g}", "give milliseconds above 0", key="--drafting-ms")
-    tokens = tokens_per_pass(query.acceptance, query.coverage)
+    tokens = tokens_per_pass(query.acceptance, query.draft_rate)
     launch = launch_s(parameters, target, drafter, query.k, 1e-3 * query.drafting_ms, traffic, tokens)
     if launch >= 0:
         return launch, []
     passes = query.drafting_ms - 1e3 * launch
-    return 0.0, [f"the model's own price of a draft position, {passes:.2f} ms, is above {query.drafting_ms:g} ms"]
+    return 0.0, [
+        f"the model's own passes for a draft position take {passes:.2f} ms, more than {query.drafting_ms:g} ms"
+    ]

@@ -1,9 +1,9 @@
 """What one step takes with calibrated parameters, by part, for any number of rows at once.
 
-It prices the operations and bytes of `speclab.roofline.cost`, and adds what a roofline leaves out: the bend between its
-two limits, host costs, drafting's launches, the draft's first pass over all positions that were verified, prompts that
-share the step, sizes that are padded for captured graphs. Each of these can be left out, to see what it is worth
-(`Options`).
+It times the operations and bytes of `speclab.roofline.forward_pass`, and adds what a roofline leaves out: a smooth
+corner between its two limits, host time, drafting's launches, the draft's first pass over all verified positions,
+prompts that share the step, padding to the sizes of captured graphs. Each can be left out, to see what it is worth
+(`ModelOptions`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from speclab.predict.parameters import Parameters
 from speclab.predict.traffic import Traffic
-from speclab.roofline.cost import work
+from speclab.roofline.forward_pass import work
 from speclab.roofline.transformers import Transformer
 
 Floats = NDArray[np.float64]
@@ -31,7 +31,7 @@ class Draft:
         Draft positions.
     shape : Transformer, optional
         The network that drafts; None where drafts are looked up in the text.
-    coverage : float
+    draft_rate : float
         Share of row-steps that have a draft.
     launch_s : float, optional
         Time of one draft position beside its pass, s; the parameters' where None.
@@ -39,7 +39,7 @@ class Draft:
 
     k: int = 0
     shape: Transformer | None = None
-    coverage: float = 1.0
+    draft_rate: float = 1.0
     launch_s: float | None = None
 
 
@@ -47,7 +47,7 @@ NO_DRAFT = Draft()
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ModelOptions:
     """What is left out of a plain roofline, each of which a model may leave out too.
 
     Attributes
@@ -57,7 +57,7 @@ class Options:
     context : bool
         Attention reads the context.
     drafting_grows : bool
-        Draft passes are priced for the rows that they hold; else as for one row.
+        Draft passes are timed for the rows that they hold; else as for one row.
     first_pass : bool
         A draft's first pass runs over all positions that the step verified, to cache them; else over one a row.
     captured : tuple of int
@@ -79,7 +79,7 @@ class Options:
     launches_hide: bool = False
 
 
-ALL = Options()
+ALL = ModelOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def step(
     traffic: Traffic,
     draft: Draft = NO_DRAFT,
     tokens_per_step: float = 1.0,
-    options: Options = ALL,
+    options: ModelOptions = ALL,
 ) -> Parts:
     """Return what a step takes.
 
@@ -127,7 +127,7 @@ def step(
         Who drafts for them.
     tokens_per_step : float
         Tokens that a row keeps of a step, mean over all row-steps.
-    options : Options
+    options : ModelOptions
         What to leave out.
 
     Returns
@@ -157,12 +157,12 @@ def _step(
     traffic: Traffic,
     draft: Draft,
     tokens_per_step: float,
-    options: Options,
+    options: ModelOptions,
 ) -> Parts:
     """Return what a step takes that prefills `prompts` tokens."""
     written = batch * tokens_per_step
     context = traffic.context * options.context
-    positions = 1 + draft.k * draft.coverage
+    positions = 1 + draft.k * draft.draft_rate
     verify = _pass_s(parameters, target, batch * positions, prompts, batch, positions, context, options.captured)
     host = parameters.overhead_s + parameters.row_s * batch + parameters.token_s * written
     sampling = parameters.position_s * batch * positions
@@ -197,7 +197,7 @@ def step_s(
     traffic: Traffic,
     draft: Draft = NO_DRAFT,
     tokens_per_step: float = 1.0,
-    options: Options = ALL,
+    options: ModelOptions = ALL,
 ) -> Floats:
     """Return the time of a step, s; as `step`, all parts together."""
     return step(parameters, target, rows, traffic, draft, tokens_per_step, options).total_s
@@ -240,7 +240,7 @@ def _drafting_s(
     prompts: Floats,
     context: float,
     positions: float,
-    options: Options,
+    options: ModelOptions,
 ) -> Floats:
     assert draft.shape is not None
     if not options.drafting_grows:
@@ -264,7 +264,7 @@ def _pass_s(
     context: float,
     captured: tuple[int, ...],
 ) -> Floats:
-    """Return the time of one forward pass, s: memory and arithmetic under the bend.
+    """Return the time of one forward pass, s: memory and compute time, smoothed.
 
     A prompt attends to little and its cache is written, not read again; its tokens are charged as tokens.
     """
@@ -274,7 +274,7 @@ def _pass_s(
     memory_s, compute_s = asked.bytes / parameters.byte_per_s, asked.flops / parameters.flop_per_s
     longer = np.maximum(memory_s, compute_s)
     ratio = np.minimum(memory_s, compute_s) / longer
-    return np.asarray(longer * (1 + ratio**parameters.bend) ** (1 / parameters.bend), dtype=np.float64)
+    return np.asarray(longer * (1 + ratio**parameters.smoothing) ** (1 / parameters.smoothing), dtype=np.float64)
 
 
 def _padded(tokens: Floats, captured: tuple[int, ...]) -> Floats:

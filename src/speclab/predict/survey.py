@@ -61,16 +61,16 @@ def _rows(query: Query, calibration: Calibration) -> pd.DataFrame:
         if error.key != "--context":
             raise
         return pd.DataFrame()
-    found = answered.prediction
-    crossover = found.crossover
+    prediction = answered.prediction
+    crossover = prediction.crossover
     return pd.DataFrame(
         {
-            "concurrency": found.concurrency,
-            "speed_up": found.speed_up,
-            "low": found.low,
-            "high": found.high,
-            "break_even_length": found.break_even_length,
-            "best_k": found.best_k,
+            "concurrency": prediction.concurrency,
+            "speed_up": prediction.speed_up,
+            "low": prediction.low,
+            "high": prediction.high,
+            "break_even_length": prediction.break_even_length,
+            "best_k": prediction.best_k,
             "status": crossover.status,
             "crossover": crossover.value,
             "crossover_low": crossover.low,

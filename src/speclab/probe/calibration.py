@@ -15,7 +15,7 @@ from speclab.predict.step_time import Draft, step
 from speclab.predict.traffic import Traffic
 from speclab.probe.plan import cut
 from speclab.probe.record import ProbeRecord, Timed
-from speclab.roofline.cost import work
+from speclab.roofline.forward_pass import work
 from speclab.roofline.transformers import Transformer
 
 FREE = ("overhead_s", "byte_per_s", "flop_per_s")
@@ -34,7 +34,7 @@ def of_passes(record: ProbeRecord) -> Fit:
     Parameters
     ----------
     record : ProbeRecord
-        What was timed; it is priced with the layers that ran. Bytes are the cost model's, two a value.
+        What was timed; it is priced with the layers that ran. Bytes are the roofline model's, two a value.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def of_passes(record: ProbeRecord) -> Fit:
         flop_per_s=max(each.flops / at.median_s for each, at in zip(asked, steps, strict=True)),
     )
     figures = [_step(shape, each) for each in steps] + [_head(shape, each) for each in heads]
-    exact = [name for name in MEANINGS if name not in (*FREE, "bend")]
+    exact = [name for name in MEANINGS if name not in (*FREE, "smoothing")]
     said = f"{len(steps)} steps of {record.model.name}, {record.source}"
     try:
         found = fit(figures, start, FREE, said, exact)

@@ -143,7 +143,7 @@ class Bench:
         logits = self._fill(point.tokens, len(self.weights.head))
         return lambda: logits.argmax(dim=-1)
 
-    def batch(self, point: Point) -> step.Batch:
+    def batch(self, point: Point) -> step.PassInput:
         """Return what a whole pass of a point reads and writes."""
         shape, keys = self.shape, point.context + point.positions
         width = shape.width // shape.heads
@@ -153,7 +153,7 @@ class Bench:
         attend = attention.fitting(point.positions, keys, shape.heads // shape.kv_heads, self.dtype, self.device)
         cache = self._cache(shape.layers, 2, point.rows, shape.kv_heads, keys, width)
         pairs = tuple((of_layer[0], of_layer[1]) for of_layer in cache)
-        return step.Batch(ids.view(point.rows, point.positions), pairs, cos, sin, attend, states)
+        return step.PassInput(ids.view(point.rows, point.positions), pairs, cos, sin, attend, states)
 
     def _cache(self, *shape: int) -> Any:
         """Return the first values of one room that all points share and that grows with them."""

@@ -9,7 +9,7 @@ from typing import Literal
 from speclab.errors import UserError
 from speclab.probe import points
 from speclab.probe.points import Point
-from speclab.roofline.cost import work
+from speclab.roofline.forward_pass import work
 from speclab.roofline.transformers import BYTES_PER_VALUE, Transformer
 
 Dtype = Literal["bfloat16", "float32"]

@@ -47,7 +47,7 @@ class Point:
 
     @property
     def attended(self) -> float:
-        """Pairs of a query and a key, as in `speclab.roofline.cost`."""
+        """Pairs of a query and a key, as in `speclab.roofline.forward_pass`."""
         if self.part != "step":
             return 0.0
         return self.rows * self.positions * (2 * self.context + self.positions + 1) / 2

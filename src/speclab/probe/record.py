@@ -11,14 +11,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from speclab import paths
+from speclab import paths, whole
 from speclab.config import Frozen
 from speclab.errors import UserError
 from speclab.probe.plan import VALUE_BYTES, Dtype, cut
 from speclab.probe.points import Part, Point
-from speclab.record import whole
 from speclab.record.schema import Made
-from speclab.roofline.cost import work
+from speclab.roofline.forward_pass import work
 from speclab.roofline.transformers import BYTES_PER_VALUE, Transformer
 
 SCHEMA_VERSION = 1
@@ -93,7 +92,7 @@ class ProbeRecord(Frozen):
 
 
 def timed(point: Point, seconds: list[float], *, graph: bool) -> Timed:
-    """Return what the repeats of a point come to."""
+    """Summarise the repeats of a point."""
     low, median, high = np.quantile(seconds, (SPREAD[0], 0.5, SPREAD[1]))
     return Timed(
         part=point.part,
@@ -127,7 +126,7 @@ def frame(record: ProbeRecord) -> pd.DataFrame:
 
         - ``whole_s``: what the whole model would take, s. Equal to ``median_s`` where no layer was cut; else what lies
           above the LM head's own time is multiplied up. Missing where the head was not timed at as many tokens.
-        - ``flop_per_s``, ``byte_per_s``: the work of `speclab.roofline.cost` over the time. Missing for sampling.
+        - ``flop_per_s``, ``byte_per_s``: the work of `speclab.roofline.forward_pass` over the time. None for sampling.
     """
     rows = pd.DataFrame([each.model_dump() for each in record.measured])
     same = {

@@ -1,4 +1,4 @@
-"""Which model is timed: a shape that the cost model knows, or the configuration in a model's folder."""
+"""Which model is timed: a shape that the roofline model knows, or the configuration in a model's folder."""
 
 from __future__ import annotations
 

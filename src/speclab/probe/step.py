@@ -22,7 +22,7 @@ BLOCK = 2**22
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class LayerWeights:
     """Weights of one layer, each of shape (outputs, inputs); `qkv` and `gate_up` hold theirs one above the other."""
 
     input_norm: Any
@@ -38,7 +38,7 @@ class Weights:
     """Weights of a model; `fuse` and `state_norm` only in an EAGLE-3 head."""
 
     embedding: Any
-    layers: tuple[Layer, ...]
+    layers: tuple[LayerWeights, ...]
     norm: Any
     head: Any
     fuse: Any = None
@@ -46,7 +46,7 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class PassInput:
     """What one pass reads and writes.
 
     Attributes
@@ -71,14 +71,14 @@ class Batch:
     states: Any = None
 
 
-def run(shape: Transformer, weights: Weights, batch: Batch, epsilon: float = NORM_EPSILON) -> Any:
+def run(shape: Transformer, weights: Weights, batch: PassInput, epsilon: float = NORM_EPSILON) -> Any:
     """Return the logits of one pass, shape (rows * positions, vocabulary), and write its keys and values to the cache.
 
     Parameters
     ----------
     shape : Transformer
         The model as it is run, its layers those of `weights`.
-    weights, batch : Weights, Batch
+    weights, batch : Weights, PassInput
         On one device and of one number format.
     epsilon : float
         Of the norms.
@@ -104,7 +104,7 @@ def random_weights(shape: Transformer, dtype: Any, device: Any) -> Weights:
         return torch.ones(width, dtype=dtype, device=device)
 
     layers = tuple(
-        Layer(
+        LayerWeights(
             ones(),
             fill(width + 2 * kv, shape.attention_inputs * width),
             fill(width, width),
@@ -148,7 +148,7 @@ def rotation(context: int, positions: int, width: int, dtype: Any, device: Any, 
     return both.cos().to(dtype), both.sin().to(dtype)
 
 
-def _attention(shape: Transformer, batch: Batch, layer: Layer, normed: Any, keys: Any, values: Any) -> Any:
+def _attention(shape: Transformer, batch: PassInput, layer: LayerWeights, normed: Any, keys: Any, values: Any) -> Any:
     rows, positions = batch.ids.shape
     width = shape.width // shape.heads
     qkv = functional.linear(normed, layer.qkv).view(rows, positions, -1, width)

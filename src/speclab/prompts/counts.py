@@ -50,12 +50,12 @@ def token_counts(tokens: str, workload: str) -> dict[str, int]:
 
 
 def summary(tokens: str) -> pd.DataFrame:
-    """Return the length of the measured prompts, one row a workload, beside the length that Lab 9 printed.
+    """Return the length of the measured prompts, one row a workload, beside the published length.
 
     One rule holds for all three: the text is a user message and goes through the target's own chat template, which
     alone is 35 tokens of ``llama-3.1``. Our chat questions were written to be about 18 tokens long, so chat's mean is
-    near the published one by design. The other two are what the rule gives over all 164 functions, not tuned: Lab 9
-    does not say which functions it took, whether it used the template, or how it worded its instruction.
+    near the published one by design. The other two are what the rule gives over all 164 functions, not tuned: the
+    report does not say which functions it took, whether it used the template, or how it worded its instruction.
 
     Parameters
     ----------

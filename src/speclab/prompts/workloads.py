@@ -20,7 +20,7 @@ class Workload:
     measured, warm_up : Callable[[], tuple[Prompt, ...]]
         Return the prompts in the order of their source.
     published_mean_tokens : float
-        Mean input length that Lab 9 prints for its workload of this kind (its section 01), tokens.
+        Mean input length of the published workload that this one follows (``data/published``), tokens.
     """
 
     measured: Callable[[], tuple[Prompt, ...]]

@@ -13,9 +13,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from speclab import paths
+from speclab import paths, whole
 from speclab.errors import UserError
-from speclab.record import whole
 
 MODELS_FILE = "models.json"
 CARD = "README.md"

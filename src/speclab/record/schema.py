@@ -55,7 +55,7 @@ LATER = ("endpoint", "drafter_shape_sha256")
 """Fields that came after the first records: where they are empty, a request's hash is the one of before."""
 
 
-class Asked(Frozen):
+class CellSpec(Frozen):
     """Everything that decides what a cell measures; its hash names the cell's content."""
 
     lab: str
@@ -143,7 +143,7 @@ class CellRecord(Frozen):
     """One cell: what was asked, and what happened."""
 
     schema_version: int = SCHEMA_VERSION
-    asked: Asked
+    asked: CellSpec
     asked_sha256: str
     status: Status
     failure: Failure | None = None

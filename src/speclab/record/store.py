@@ -22,7 +22,7 @@ from speclab.engines.base import Answer
 from speclab.errors import UserError
 from speclab.load.closed_loop import CellLog
 from speclab.record.cell import Cell
-from speclab.record.schema import REQUEST_COLUMNS, Asked, CellRecord
+from speclab.record.schema import REQUEST_COLUMNS, CellRecord, CellSpec
 
 RECORD_FILE = "cell.json"
 REQUESTS_FILE = "requests.parquet"
@@ -33,17 +33,17 @@ DAMAGE = (OSError, ValueError, KeyError, pa.ArrowException)
 """What reading a damaged request table raises, by where the damage is."""
 
 
-def arm_folder(runs: Path, asked: Asked) -> Path:
+def arm_folder(runs: Path, asked: CellSpec) -> Path:
     """Return the folder of one arm's cells: ``<runs>/<engine>-<device>/<lab>/<arm>``."""
     return runs / f"{asked.engine}-{asked.device}" / asked.lab / asked.arm
 
 
-def cell_folder(runs: Path, asked: Asked) -> Path:
+def cell_folder(runs: Path, asked: CellSpec) -> Path:
     """Return the folder of one cell."""
     return arm_folder(runs, asked) / asked.cell
 
 
-def is_finished(folder: Path, asked: Asked) -> bool:
+def is_finished(folder: Path, asked: CellSpec) -> bool:
     """Return whether `folder` holds a whole, successful cell that was asked for in exactly this way."""
     try:
         record = CellRecord.model_validate_json((folder / RECORD_FILE).read_bytes())

@@ -7,11 +7,11 @@ from pathlib import Path
 import pandas as pd
 from pydantic import ValidationError
 
+from speclab import whole
 from speclab.config import Frozen
-from speclab.engines.writing import Written
+from speclab.engines.writing import TextAnswer
 from speclab.errors import UserError
 from speclab.lab import EngineName, Sampling, ServerFlag, Speculation
-from speclab.record import whole
 from speclab.record.schema import Failure, Provenance
 
 
@@ -22,7 +22,7 @@ class ArmText(Frozen):
     speculation: Speculation | None
     server: dict[str, ServerFlag]
     provenance: Provenance
-    answers: tuple[Written, ...]
+    answers: tuple[TextAnswer, ...]
     failure: Failure | None = None
 
     @property
@@ -35,7 +35,7 @@ class ArmText(Frozen):
 
     def table(self) -> pd.DataFrame:
         """Return the answers as `speclab.metrics.text.compare` takes them."""
-        return pd.DataFrame([answer.model_dump() for answer in self.answers], columns=list(Written.model_fields))
+        return pd.DataFrame([answer.model_dump() for answer in self.answers], columns=list(TextAnswer.model_fields))
 
 
 class TextRecord(Frozen):

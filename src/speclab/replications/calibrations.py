@@ -16,13 +16,13 @@ from speclab.predict.calibration import Calibration
 from speclab.predict.errors import Errors, Predicted
 from speclab.predict.fit import Fit
 from speclab.predict.parameters import CPU_135M
-from speclab.predict.step_time import Options
+from speclab.predict.step_time import ModelOptions
 from speclab.predict.traffic import Traffic, closed_loop
 from speclab.probe import record as probed
 from speclab.probe.calibration import for_server
 from speclab.replications import published
 from speclab.replications.lab09 import replica as lab09
-from speclab.replications.lab09.replica import Twin
+from speclab.replications.lab09.replica import FittedReplica
 from speclab.replications.validation import measured, predictions
 from speclab.replications.validation import published as others
 from speclab.replications.validation import published_figures as source
@@ -30,7 +30,7 @@ from speclab.replications.validation.measured import Calibrated, Setting
 from speclab.roofline.devices import device
 from speclab.roofline.transformers import Transformer, transformer
 
-OTHERS, BESIDES = "measured", "model_errors"
+OTHERS, BESIDES = "others_measured", "model_errors"
 """Tables of published figures: other people's measurements, and what the model needs besides them."""
 
 CPU_LAB = "cpu-smollm2"
@@ -59,9 +59,9 @@ def named(name: str) -> Calibration:
 
 
 @cache
-def lab09_twin() -> Twin:
+def lab09_replica() -> FittedReplica:
     """Return the model fitted on three figures of Lab 9's baseline."""
-    return lab09.twin(published.read("lab09"), labs.load("lab09"))
+    return lab09.fit_replica(published.read("lab09"), labs.load("lab09"))
 
 
 @cache
@@ -88,7 +88,7 @@ def cpu() -> Calibrated:
         fitted_arm="eagle3-k3",
         fitted_workload="chat",
         fitted_at=(found.lab.concurrencies[0], found.lab.concurrencies[-1]),
-        options=Options(eager=bool(found.lab.server.get("enforce-eager"))),
+        options=ModelOptions(eager=bool(found.lab.server.get("enforce-eager"))),
     )
     return measured.calibrated(found.tables.cells, setting)
 
@@ -101,7 +101,7 @@ def predicted() -> tuple[Predicted, ...]:
     _, _, machine = own.source.rstrip(")").rpartition(", ")
     return (
         *predictions.on_published(table, published.read(BESIDES)),
-        *predictions.on_lab09(lab09_twin()),
+        *predictions.on_lab09(lab09_replica()),
         *predictions.on_own(cpu(), own.findings, own.lab.concurrencies, CPU_LAB, machine),
     )
 
@@ -125,9 +125,9 @@ def _probed(file: Path) -> Calibration:
 
 
 def _lab09() -> Calibration:
-    twin = lab09_twin()
-    launches = {"eagle3": twin.launch_s(lab09.EAGLE), "draft-model": twin.launch_s(lab09.DRAFT)}
-    return _h100("lab09", twin.calibration, launches)
+    replica = lab09_replica()
+    launches = {"eagle3": replica.launch_s(lab09.EAGLE), "draft-model": replica.launch_s(lab09.DRAFT)}
+    return _h100("lab09", replica.calibration, launches)
 
 
 def _others(name: str, dataset: str) -> Calibration:
@@ -142,7 +142,7 @@ def _h100(name: str, fit: Fit, launches: dict[str, float]) -> Calibration:
 def _cpu_calibration() -> Calibration:
     found = cpu()
     launch = found.calibration.parameters.launch_s
-    # without graphs a launch goes by the layer (`Options.eager`), and what is left is the same for every drafter
+    # without graphs a launch goes by the layer (`ModelOptions.eager`), and what is left is the same for every drafter
     launches = {"eagle3": launch, "draft-model": launch}
     return Calibration(CPU_LAB, found.calibration, None, found.setting.target, found.setting.options, launches)
 

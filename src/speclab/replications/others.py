@@ -39,7 +39,7 @@ def by_others(found: Results, measured: pd.DataFrame) -> pd.DataFrame:
     found : Results
         The lab's results.
     measured : pd.DataFrame
-        `speclab.replications.published.read("measured")`.
+        `speclab.replications.published.read("others_measured")`.
     """
     speculating = [arm for arm in map(found.lab.arm, found.lab.arms) if arm.speculation and not arm.is_forced]
     arms = {(str(arm.speculation.method), arm.k): arm.arm for arm in speculating if arm.speculation}
@@ -65,7 +65,7 @@ def others(
     curves : pd.DataFrame
         Its `speclab.findings.choose_k.curves`; may be empty.
     measured : pd.DataFrame
-        `speclab.replications.published.read("measured")`.
+        `speclab.replications.published.read("others_measured")`.
     arms : mapping of (str, int) to str
         The lab's arms by method and k.
     model : str

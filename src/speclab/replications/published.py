@@ -21,7 +21,7 @@ def read(name: str) -> pd.DataFrame:
     pd.DataFrame
         ``id, finding, quantity, arm, workload, concurrency, value, low, high, unit, kind, source``. `finding` is the
         name under which a lab's own findings hold the same figure, null where they do not; `value` is null where a
-        range was published; `kind` is ``stated`` or ``derived`` (with how). The table ``measured``, of other people's
+        range was published; `kind` is ``stated`` or ``derived`` (with how). The table ``others_measured``
         runs, has ``method, k, dataset, position, model, device, engine`` in place of the arm; its `workload` is the
         lab's that comes nearest to the data set, null where none does.
 

@@ -1,4 +1,4 @@
-"""GPUs as the cost model sees them: peak rates, how much of them is reached, memory, power.
+"""GPUs as the roofline model sees them: peak rates, how much of them is reached, memory, power.
 
 Peak rates, memory and board power are the vendor's (NVIDIA data sheets of A100, H100, H200 and B200; dense BF16). The
 two efficiency factors, the idle power and the energy per operation and per byte are those of the public site

@@ -17,17 +17,17 @@ def flat_marginal(alpha: float, k: int) -> tuple[float, ...]:
     return tuple(alpha**position for position in range(1, k + 1))
 
 
-def tokens_per_pass(marginal: Sequence[float], coverage: float = 1.0) -> float:
+def tokens_per_pass(marginal: Sequence[float], draft_rate: float = 1.0) -> float:
     """Return the expected tokens of one row-step: one from the target, and the accepted drafts where there is a draft.
 
     Parameters
     ----------
     marginal : sequence of float
         Marginal acceptance by draft position.
-    coverage : float
+    draft_rate : float
         Share of row-steps that have a draft.
     """
-    return 1 + coverage * sum(marginal)
+    return 1 + draft_rate * sum(marginal)
 
 
 def tokens_per_pass_flat(alpha: float, k: int) -> float:
@@ -68,11 +68,11 @@ def conditional(marginal: Sequence[float]) -> tuple[float, ...]:
 
 
 def accepted_counts(
-    uniforms: NDArray[np.float64], marginal: Sequence[float], coverage: float = 1.0
+    uniforms: NDArray[np.float64], marginal: Sequence[float], draft_rate: float = 1.0
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     """Turn one uniform number for each row-step into whether it had a draft and how many drafts were accepted.
 
-    At least i drafts are accepted where the number is below coverage x marginal[i - 1]: the marginal curve exactly,
+    At least i drafts are accepted where the number is below draft_rate x marginal[i - 1]: the marginal curve exactly,
     hence the conditional acceptance at each position too.
 
     Parameters
@@ -81,7 +81,7 @@ def accepted_counts(
         Draws from [0, 1).
     marginal : sequence of float
         Marginal acceptance by position, falling; empty where nothing is drafted.
-    coverage : float
+    draft_rate : float
         Share of row-steps that have a draft.
 
     Returns
@@ -90,7 +90,7 @@ def accepted_counts(
     accepted : ndarray of int, shape (n,)
         0..k; 0 where there was no draft.
     """
-    limits = coverage * np.asarray(marginal, dtype=np.float64)
-    drafted = uniforms < (coverage if len(limits) else 0.0)
+    limits = draft_rate * np.asarray(marginal, dtype=np.float64)
+    drafted = uniforms < (draft_rate if len(limits) else 0.0)
     accepted = len(limits) - np.searchsorted(limits[::-1], uniforms, side="right")
     return drafted, accepted

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from speclab.roofline.cost import Bound, PassTime, pass_time, work
 from speclab.roofline.devices import Device
+from speclab.roofline.forward_pass import Bound, PassTime, pass_time, work
 from speclab.roofline.transformers import BYTES_PER_VALUE, Transformer
 
 STEP_OVERHEAD_S = 0.5e-3
@@ -33,7 +33,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """The prompts, or pieces of prompts, that one step prefills: the three sums of `speclab.roofline.cost`."""
+    """The prompts, or pieces of prompts, that one step prefills: the three sums of `speclab.roofline.forward_pass`."""
 
     tokens: int = 0
     attended: float = 0
@@ -52,7 +52,7 @@ NO_PROMPTS = Prompts()
 
 
 @dataclass(frozen=True, slots=True)
-class StepPrice:
+class StepTime:
     """What one step takes.
 
     Attributes
@@ -78,8 +78,8 @@ class StepPrice:
 
 
 @dataclass(frozen=True, slots=True)
-class StepCost:
-    """Prices the steps of one arm on one device; everything in a step is serial.
+class StepModel:
+    """Times the steps of one arm on one device; everything in a step is serial.
 
     A device of several GPUs holds the target in tensor parallel: each layer of its pass pays two all-reduces.
 
@@ -113,14 +113,14 @@ class StepCost:
     draft_overhead_s: float = 0.0
     draft_all_reduce: bool = False
 
-    def price(self, rows: Rows, prompts: Prompts = NO_PROMPTS) -> StepPrice:
+    def step(self, rows: Rows, prompts: Prompts = NO_PROMPTS) -> StepTime:
         """Return time and energy of one step, and what set them."""
         target, tokens = self._target_pass(rows, prompts)
         drafts = list(self._draft_passes(rows, prompts))
         reduced = [(self.target, tokens)]
         if self.draft_all_reduce and self.drafter is not None:
             reduced += [(self.drafter, draft_tokens) for _, draft_tokens in drafts]
-        return StepPrice(
+        return StepTime(
             seconds=self.seconds(rows, prompts),
             drafting_s=self.drafting_seconds(rows, prompts),
             all_reduce_s=sum(self._all_reduce_s(shape, each) for shape, each in reduced),

@@ -1,4 +1,4 @@
-"""Transformers as the cost model sees them: layers and widths, hence parameters, weight bytes and KV bytes.
+"""Transformers as the roofline model sees them: layers and widths, hence parameters, weight bytes and KV bytes.
 
 Weights and KV are BF16, two bytes a value. Shapes are those of the public model configurations (Llama 3, Llama 3.2,
 SmolLM2); the two MTP heads are the one-layer copies of the target that the public site *inference-tradeoffs-explained*

@@ -15,7 +15,7 @@ from speclab.engines import choose
 from speclab.engines.base import Opening
 from speclab.lab import Arm, Lab
 from speclab.record import lock, models, store
-from speclab.record.schema import Asked
+from speclab.record.schema import CellSpec
 from speclab.results import lab_tables
 from speclab.run import session
 from speclab.run.plan import ArmPlan, plan_arm
@@ -80,12 +80,12 @@ def _folder(plan: ArmPlan) -> Path:
     return store.arm_folder(plan.data / "runs", plan.cells[0])
 
 
-def _opening(plan: ArmPlan, asked: Asked) -> Opening:
+def _opening(plan: ArmPlan, asked: CellSpec) -> Opening:
     log_file = _folder(plan) / "server.log"
     return choose(plan.engine, plan.lab, plan.arm, asked.workload, asked.repeat, plan.options, log_file)
 
 
-def _batches(plans: Sequence[ArmPlan], repeat: int | None) -> list[list[tuple[ArmPlan, Asked]]]:
+def _batches(plans: Sequence[ArmPlan], repeat: int | None) -> list[list[tuple[ArmPlan, CellSpec]]]:
     """Group what is missing by the servers that can serve it, in the order in which it is run.
 
     Servers are started anew for each repeat; the simulator for each cell. Among the arms of one cell another begins
@@ -98,10 +98,10 @@ def _batches(plans: Sequence[ArmPlan], repeat: int | None) -> list[list[tuple[Ar
         return [[pair] for pair in missing]
     if len(plans) == 1:
         return [missing]
-    cells: dict[tuple[int, str, int], list[tuple[ArmPlan, Asked]]] = {}
+    cells: dict[tuple[int, str, int], list[tuple[ArmPlan, CellSpec]]] = {}
     for plan, asked in missing:
         cells.setdefault((asked.repeat, asked.workload, asked.concurrency), []).append((plan, asked))
-    batches: dict[int, list[tuple[ArmPlan, Asked]]] = {}
+    batches: dict[int, list[tuple[ArmPlan, CellSpec]]] = {}
     for turn, ((of_repeat, _, _), arms) in enumerate(sorted(cells.items(), key=lambda item: item[0][0])):
         first = turn % len(arms)
         batches.setdefault(of_repeat, []).extend(arms[first:] + arms[:first])

@@ -14,11 +14,11 @@ from speclab import paths, prompts
 from speclab.cache import keys
 from speclab.cache.code import Source
 from speclab.config import ADVICE, validated
-from speclab.engines import Options
+from speclab.engines import EngineOptions
 from speclab.errors import UserError
 from speclab.lab import Arm, EngineName, Lab, SimulatedDrafter, SimulatedTarget, WorkloadName
 from speclab.record import store
-from speclab.record.schema import Asked
+from speclab.record.schema import CellSpec
 from speclab.roofline.devices import DEVICES, Device
 from speclab.roofline.transformers import TRANSFORMERS, Transformer
 
@@ -45,7 +45,7 @@ class ArmPlan:
         What serves what.
     data : Path
         Folder of ``runs/`` and ``derived/``.
-    cells : tuple of Asked
+    cells : tuple of CellSpec
         The cells that are wanted, in the order in which they are run.
     keeps_tables : bool
         Whether the tables of these cells are written. In the checkout's own folder that is so only for a whole arm as
@@ -58,17 +58,17 @@ class ArmPlan:
     lab: Lab
     arm: Arm
     engine: EngineName
-    options: Options
+    options: EngineOptions
     data: Path
-    cells: tuple[Asked, ...]
+    cells: tuple[CellSpec, ...]
     keeps_tables: bool
     is_trial: bool
 
-    def folder(self, asked: Asked) -> Path:
+    def folder(self, asked: CellSpec) -> Path:
         """Return the folder of one cell."""
         return store.cell_folder(self.data / "runs", asked)
 
-    def missing(self, repeat: int | None = None) -> list[Asked]:
+    def missing(self, repeat: int | None = None) -> list[CellSpec]:
         """Return the cells that are still to be run, of one repeat or of all."""
         return [
             asked
@@ -91,7 +91,7 @@ def plan_arm(
     server: dict[str, Any] | None = None,
     simulated: dict[str, Any] | None = None,
     phases: dict[str, float] | None = None,
-    options: Options | None = None,
+    options: EngineOptions | None = None,
 ) -> ArmPlan:
     """Return what there is to run of one arm; nothing is started.
 
@@ -109,7 +109,7 @@ def plan_arm(
         Folder for ``runs/`` and ``derived/``; where not given the checkout's ``data``, or `TRIALS` for a trial.
     label, speculation, server, simulated, phases : optional
         Values that replace those of the lab's files (this is how papermill's parameters come in).
-    options : Options, optional
+    options : EngineOptions, optional
         Where the endpoint is, how it is named.
 
     Raises
@@ -124,7 +124,7 @@ def plan_arm(
     given = {"label": label, "speculation": speculation, "server": server, "simulated": simulated, "repeats": repeats}
     the_arm = _with(written_arm, **given)
     the_engine = engine or the_lab.engine
-    options = options or Options()
+    options = options or EngineOptions()
     grid = _grid(the_lab, the_arm, the_engine, options)
     wanted = tuple(asked for asked in grid if _is_in(asked, the_lab, the_arm, workloads, concurrencies))
     as_written = (the_lab, the_arm) == (written_lab, written_arm)
@@ -142,7 +142,7 @@ def plan_arm(
 
 
 def _refuse_slips(
-    engine: object, workloads: object, concurrencies: object, simulated: object, options: Options | None
+    engine: object, workloads: object, concurrencies: object, simulated: object, options: EngineOptions | None
 ) -> None:
     """Name what a hand, or papermill's command line, gives in the wrong shape."""
     if engine is not None and engine not in get_args(EngineName):
@@ -161,10 +161,11 @@ def _refuse_slips(
         raise UserError(f"found {device!r}", ADVICE["string_pattern_mismatch"], key="device")
 
 
-def _grid(lab: Lab, arm: Arm, engine: EngineName, options: Options) -> list[Asked]:
-    device = options.device_of(engine, lab)
+def _grid(lab: Lab, arm: Arm, engine: EngineName, options: EngineOptions) -> list[CellSpec]:
+    device, code_version = options.device_of(engine, lab), _code_version(engine, lab)
+    prompts_sha256 = {name: prompts.load(name, lab.sampling.seed).sha256 for name in arm.workloads or lab.workloads}
     return [
-        Asked(
+        CellSpec(
             lab=lab.name,
             arm=arm.arm,
             workload=workload,
@@ -182,16 +183,14 @@ def _grid(lab: Lab, arm: Arm, engine: EngineName, options: Options) -> list[Aske
             simulated_target=_target_for(workload, lab.simulated) if engine == "simulated" else None,
             simulated_drafter=_drafter_for(workload, arm.simulated) if engine == "simulated" else None,
             drafter_shape_sha256=_drafter_shape(arm) if engine == "simulated" else None,
-            prompts_sha256=prompts.load(workload, lab.sampling.seed).sha256,
-            code_version=_code_version(engine, lab),
+            prompts_sha256=prompts_sha256[workload],
+            code_version=code_version,
         )
-        for repeat in range(arm.repeats or lab.repeats)
-        for workload in arm.workloads or lab.workloads
-        for concurrency in arm.concurrencies or lab.concurrencies
+        for repeat, workload, concurrency in lab.grid(arm)
     ]
 
 
-def _differ(grid: Sequence[Asked], written: Sequence[Asked]) -> bool:
+def _differ(grid: Sequence[CellSpec], written: Sequence[CellSpec]) -> bool:
     """Return whether any cell that both hold is asked for in another way."""
     known = {asked.cell: asked.sha256 for asked in written}
     return any(known.get(asked.cell, asked.sha256) != asked.sha256 for asked in grid)
@@ -222,7 +221,7 @@ def _source() -> Source:
 
 
 def _is_in(
-    asked: Asked, lab: Lab, arm: Arm, workloads: Sequence[str] | None, concurrencies: Sequence[int] | None
+    asked: CellSpec, lab: Lab, arm: Arm, workloads: Sequence[str] | None, concurrencies: Sequence[int] | None
 ) -> bool:
     for name, chosen, known in (
         ("workload", workloads, arm.workloads or lab.workloads),
@@ -256,5 +255,5 @@ def _drafter_for(workload: WorkloadName, assumed: SimulatedDrafter | None) -> Si
     if assumed is None:
         return None
     acceptance = {name: value for name, value in assumed.acceptance.items() if name == workload}
-    coverage = {name: value for name, value in assumed.coverage.items() if name == workload}
-    return assumed.model_copy(update={"acceptance": acceptance, "coverage": coverage})
+    draft_rate = {name: value for name, value in assumed.draft_rate.items() if name == workload}
+    return assumed.model_copy(update={"acceptance": acceptance, "draft_rate": draft_rate})

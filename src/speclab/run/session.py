@@ -18,7 +18,7 @@ from speclab import prompts
 from speclab.engines.base import Answer, Engine, EngineFailure, EngineIdentity, Opening, Reading
 from speclab.load.closed_loop import CellLog, run_cell
 from speclab.record import provenance, store
-from speclab.record.schema import Asked, CellRecord, ClientLag, Failure
+from speclab.record.schema import CellRecord, CellSpec, ClientLag, Failure
 
 MOST_FAILED = 0.01
 """Share of requests that may fail in a finished cell; beyond it the check ``request errors`` fails."""
@@ -26,18 +26,20 @@ MOST_FAILED = 0.01
 MOST_SILENT = 0.5
 """Share of a window at its end in which a server must have given a token: less than that is a server that stopped."""
 
-Progress = Callable[[Asked, float, Reading | None], None]
+Progress = Callable[[CellSpec, float, Reading | None], None]
 """Told a cell, the seconds of it that have passed, and the server's last reading; None at the cell's end."""
 
 
-def hold(openings: Mapping[str, Opening], cells: Sequence[Asked], runs: Path, progress: Progress | None = None) -> None:
+def hold(
+    openings: Mapping[str, Opening], cells: Sequence[CellSpec], runs: Path, progress: Progress | None = None
+) -> None:
     """Measure cells in the order given and record each as it ends; an arm's server stays up from its first cell on.
 
     Parameters
     ----------
     openings : mapping of str to Opening
         How each arm among the cells is served. Several arms share one kind of event loop.
-    cells : sequence of Asked
+    cells : sequence of CellSpec
         What to measure.
     runs : Path
         Folder of the records.
@@ -60,10 +62,10 @@ def hold(openings: Mapping[str, Opening], cells: Sequence[Asked], runs: Path, pr
 
 
 async def _measure_all(
-    openings: Mapping[str, Opening], cells: Sequence[Asked], runs: Path, progress: Progress | None
+    openings: Mapping[str, Opening], cells: Sequence[CellSpec], runs: Path, progress: Progress | None
 ) -> None:
     async with AsyncExitStack() as ending:
-        servers = {arm: _Server(opening) for arm, opening in openings.items()}
+        servers = {arm: _ArmServer(opening) for arm, opening in openings.items()}
         for server in servers.values():
             ending.push_async_callback(server.stop)
         for asked in cells:
@@ -74,7 +76,7 @@ async def _measure_all(
                 progress(asked, asked.phases.length_s, None)
 
 
-class _Server:
+class _ArmServer:
     """One arm's server: started at its first cell, and again after a cell that failed."""
 
     def __init__(self, opening: Opening) -> None:
@@ -87,7 +89,7 @@ class _Server:
     def is_up(self) -> bool:
         return self._engine is not None
 
-    async def measure(self, asked: Asked, progress: Progress | None) -> tuple[CellLog, EngineIdentity, str]:
+    async def measure(self, asked: CellSpec, progress: Progress | None) -> tuple[CellLog, EngineIdentity, str]:
         """Return what one cell gave, what served it, and when it began."""
         try:
             engine = await self._started()
@@ -119,7 +121,7 @@ class _Server:
 
 def _record(
     runs: Path,
-    asked: Asked,
+    asked: CellSpec,
     log: CellLog,
     identity: EngineIdentity,
     started_at: str,
@@ -171,5 +173,5 @@ def _lag(lags_s: Sequence[float]) -> ClientLag | None:
     )
 
 
-def _teller(progress: Progress, asked: Asked) -> Callable[[float, Reading], None]:
+def _teller(progress: Progress, asked: CellSpec) -> Callable[[float, Reading], None]:
     return lambda elapsed_s, reading: progress(asked, elapsed_s, reading)

@@ -13,10 +13,10 @@ import pandas as pd
 
 from speclab import lab as labs
 from speclab import paths, prompts
-from speclab.engines import Options, vllm
+from speclab.engines import EngineOptions, vllm
 from speclab.engines.base import EngineFailure, EngineIdentity
 from speclab.engines.endpoint import Endpoint
-from speclab.engines.writing import Written
+from speclab.engines.writing import TextAnswer
 from speclab.errors import UserError
 from speclab.lab import BASELINE, Arm, Lab, Sampling
 from speclab.metrics import text
@@ -70,7 +70,7 @@ def run(
     sets = {workload: prompts.load(workload, the_lab.sampling.seed) for workload in the_lab.workloads}
     wanted = [prompt for each in sets.values() for prompt in each.measured[:prompts_each]]
     data = Path(out) if out is not None else paths.root() / "data"
-    device = Options().device_of("vllm", the_lab)
+    device = EngineOptions().device_of("vllm", the_lab)
 
     result = TextRecord(
         lab=lab,
@@ -120,7 +120,7 @@ def _besides_the_baseline(lab: Lab, names: Sequence[str] | None) -> list[str]:
 async def _arm(lab: Lab, arm: Arm, wanted: Sequence[Prompt], sampling: Sampling, device: str, log: Path) -> ArmText:
     opening = vllm.opening(lab, arm, log)
     started_at = provenance.now()
-    answers: list[Written] = []
+    answers: list[TextAnswer] = []
     failure = None
     identity = EngineIdentity(engine="vllm", version="not started", device=device)
     try:

@@ -44,7 +44,7 @@ const launchOf = (asked, calibration, parameters, question) => {
   const launch = launchTime(parameters, question, asked.k, 1e-3 * asked.drafting_ms);
   if (launch >= 0) return [launch, []];
   const passes = (asked.drafting_ms - 1e3 * launch).toFixed(2);
-  return [0, [`the model's own price of a draft position, ${passes} ms, is above ${general(asked.drafting_ms)} ms`]];
+  return [0, [`the model's own passes for a draft position take ${passes} ms, more than ${general(asked.drafting_ms)} ms`]];
 };
 
 // Tokens of KV cache that a device has room for, and requests of the mean context that fit into it
@@ -73,7 +73,7 @@ const inFlight = (data, asked, device, question, most) => {
   return asked.concurrency;
 };
 
-const checkQuestion = ({ acceptance, k, coverage }, concurrency) => {
+const checkQuestion = ({ acceptance, k, draft_rate }, concurrency) => {
   const given = acceptance.map(general).join(",");
   const outside = acceptance.find((share) => !(share >= 0 && share <= 1));
   if (outside !== undefined) throw new Refused(`found ${general(outside)}`, "acceptance is a share: give 0 to 1", "acceptance");
@@ -85,7 +85,7 @@ const checkQuestion = ({ acceptance, k, coverage }, concurrency) => {
   if (acceptance.length !== k) {
     throw new Refused(`found ${acceptance.length} shares (${given}) for k = ${k}`, "give one share for each draft position", "acceptance");
   }
-  if (!(coverage > 0 && coverage <= 1)) throw new Refused(`found ${general(coverage)}`, "give a share above 0, at most 1", "coverage");
+  if (!(draft_rate > 0 && draft_rate <= 1)) throw new Refused(`found ${general(draft_rate)}`, "give a share above 0, at most 1", "draft-rate");
   if (!concurrency.length || Math.min(...concurrency) < 1) {
     const found = concurrency.map(general).join(", ") || "none";
     throw new Refused(`found ${found}`, "give requests in flight, each at least 1", "concurrency");
@@ -94,7 +94,7 @@ const checkQuestion = ({ acceptance, k, coverage }, concurrency) => {
 
 // What lies outside the places that the parameters were fitted on, in words
 const outsideOf = ({ places }, question, rows) => {
-  const tokens = rows * (1 + question.k * question.coverage);
+  const tokens = rows * (1 + question.k * question.draft_rate);
   const found = [];
   if (rows > places.rows * 1.01) found.push(`${rounded(rows)} rows: fitted on at most ${rounded(places.rows)}`);
   if (tokens > places.tokens * 1.01) found.push(`${rounded(tokens)} positions in a step: fitted on at most ${rounded(places.tokens)}`);
@@ -115,7 +115,7 @@ const carriedTo = (calibration, device) => {
 
 const byKey = (entries, key) => entries.find((entry) => entry.key === key);
 
-// What a reader asks, in the model's terms, with what there is to say about it
+// What a reader asks, in the model's terms, with the notes on it
 const understood = (data, asked) => {
   const calibration = byKey(data.calibrations, asked.calibration);
   const device = byKey(data.devices, asked.device);
@@ -124,7 +124,7 @@ const understood = (data, asked) => {
   const target = data.shapes[shape];
   const notes = shape === calibration.target ? [] : [`no measurement of ${target.name}: fitted on ${data.shapes[calibration.target].name}`];
   const drafter = data.drafters[asked.method]?.[shape];
-  const question = { target, drafter: drafter ? data.shapes[drafter] : null, acceptance: asked.acceptance, coverage: asked.coverage, k: asked.k, ...trafficOf(asked) };
+  const question = { target, drafter: drafter ? data.shapes[drafter] : null, acceptance: asked.acceptance, draft_rate: asked.draft_rate, k: asked.k, ...trafficOf(asked) };
   if (asked.k < 1) throw new Refused(`found ${asked.k}`, "give at least one draft position", "k");
   const [launch, more] = launchOf(asked, calibration, parameters, question);
   question.launch_s = launch;
@@ -147,7 +147,7 @@ const answer = (data, asked) => {
   const crossings = draws.map((set) => crossing(set, question, data.most_in_flight));
   const finite = (found) => (Number.isFinite(found) && found > 0 ? found : null);
   const around = finite(value) === null ? [] : [value / 2, value, 2 * value].filter((at) => at >= 1);
-  const billed = [...new Set([...concurrency, ...around])].sort((a, b) => a - b);
+  const priced = [...new Set([...concurrency, ...around])].sort((a, b) => a - b);
   const full = value > most ? [`${most} requests of ${rounded(question.context)} tokens fill the memory: no crossover below`] : [];
   return {
     concurrency,
@@ -162,8 +162,8 @@ const answer = (data, asked) => {
     low: finite(quantile(crossings, data.interval[0], true)),
     high: finite(quantile(crossings, data.interval[1], true)),
     status: value === 0 ? "always below" : Number.isFinite(value) ? "ok" : "always above",
-    cost: billed.map((at) => {
-      const [withDrafts, without] = [k, 0].map((tried) => billOf(device, parameters, question, at, tried));
+    cost: priced.map((at) => {
+      const [withDrafts, without] = [k, 0].map((tried) => costOf(device, parameters, question, at, tried));
       return { concurrency: at, usd_per_mtok: withDrafts.usd, baseline_usd_per_mtok: without.usd, j_per_mtok: withDrafts.joules, baseline_j_per_mtok: without.joules };
     }),
     warnings: [...carried, ...full, ...notes, ...outsideOf(calibration, question, Math.max(...concurrency))],

@@ -48,7 +48,7 @@ const mountExplorer = (root, data) => {
   // black stands for the baseline on every page; on a dark ground it is the colour of the text
   const ink = (colour) => (colour === "#000000" ? "var(--text)" : colour);
   let state = structuredClone(data.first);
-  const lever = (point) => data.levers.find((each) => each.key === point.lever);
+  const preset = (point) => data.presets.find((each) => each.key === point.lever);
   const device = (point) => data.devices.find((each) => each.key === point.device);
   const shape = (point) => SHAPES[data.devices.indexOf(device(point)) % SHAPES.length];
   const title = (metric) => (metric.unit ? `${metric.label}, ${metric.unit}` : metric.label);
@@ -69,7 +69,7 @@ const mountExplorer = (root, data) => {
     labelled("Meets its SLOs", choice("filter", pairs(data.filters), state.filter, (filter) => go({ filter }))),
     make("fieldset", { class: "widget-field" }, make("legend", {}, "Devices"), ...boxes));
   const plot = make("div", { class: "widget-plot" });
-  const legend = make("p", { class: "widget-legend", "aria-hidden": "true" }, ...data.levers.map(({ label, colour }) =>
+  const legend = make("p", { class: "widget-legend", "aria-hidden": "true" }, ...data.presets.map(({ label, colour }) =>
     make("span", {}, make("span", { class: "swatch", style: `background:${ink(colour)}` }), label)));
   const caption = make("p", { class: "widget-caption", role: "status", "aria-live": "polite" });
   const list = make("div", { class: "wide-table" });
@@ -103,15 +103,15 @@ const mountExplorer = (root, data) => {
       const [x, y] = at(point);
       const mark = shapeOf(shape(point), x, y, 6);
       const good = shown.good.includes(point);
-      mark.setAttribute("fill", good ? ink(lever(point).colour) : "none");
-      mark.setAttribute("stroke", ink(lever(point).colour));
-      const told = `${lever(point).label}, ${device(point).label}: ${written(point.values[shown.x.key])} across, ${written(point.values[shown.y.key])} up`;
+      mark.setAttribute("fill", good ? ink(preset(point).colour) : "none");
+      mark.setAttribute("stroke", ink(preset(point).colour));
+      const told = `${preset(point).label}, ${device(point).label}: ${written(point.values[shown.x.key])} across, ${written(point.values[shown.y.key])} up`;
       return makeSvg("g", { class: `point${good ? "" : " fails"}${shown.front.includes(point) ? " on-front" : ""}` }, makeSvg("title", {}, told), mark);
     });
     const names = shown.front.map((point) => {
       const [x, y] = at(point);
       const right = x > width * 0.6;
-      return text(`${lever(point).label}, ${device(point).label}`, { class: "name", x: right ? x - 10 : x + 10, y: y - 8, "text-anchor": right ? "end" : "start" });
+      return text(`${preset(point).label}, ${device(point).label}`, { class: "name", x: right ? x - 10 : x + 10, y: y - 8, "text-anchor": right ? "end" : "start" });
     });
     const label = `${shown.points.length} configurations, ${title(shown.x)} across and ${title(shown.y)} up; the table below has the same.`;
     plot.replaceChildren(makeSvg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label },
@@ -121,11 +121,11 @@ const mountExplorer = (root, data) => {
   const drawList = (shown) => {
     const rows = [...shown.points].sort((a, b) => a.values[shown.x.key] - b.values[shown.x.key]).map((point) => {
       const good = shown.good.includes(point);
-      const cells = [lever(point).label, device(point).label, written(point.values[shown.x.key]), written(point.values[shown.y.key]),
+      const cells = [preset(point).label, device(point).label, written(point.values[shown.x.key]), written(point.values[shown.y.key]),
         good ? "yes" : "no", shown.front.includes(point) ? "yes" : "no"];
       return make("tr", { class: good ? null : "fails" }, ...cells.map((cell) => make("td", {}, cell)));
     });
-    const heads = ["lever", "device", title(shown.x), title(shown.y), "passes", "on the front"];
+    const heads = ["speculation", "device", title(shown.x), title(shown.y), "passes", "on the front"];
     list.replaceChildren(make("table", { class: "dataframe" },
       make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", { scope: "col" }, head)))), make("tbody", {}, ...rows)));
   };
@@ -137,7 +137,7 @@ const mountExplorer = (root, data) => {
       devices: state.devices.join(" "), good: shown.good.map(name).join(" "), front: shown.front.map(name).join(" ") });
     drawPlot(shown);
     drawList(shown);
-    const front = shown.front.map((point) => `${lever(point).label} on ${device(point).label}`);
+    const front = shown.front.map((point) => `${preset(point).label} on ${device(point).label}`);
     const missing = shown.missing ? ` ${shown.missing} more have no value here.` : "";
     caption.textContent = `${shown.good.length} of ${shown.points.length} configurations pass the filter. ` +
       (front.length ? `On the Pareto front: ${front.join("; ")}.` : "None is on the Pareto front.") + missing;

@@ -3,7 +3,7 @@
 const LABELS = {
   k: "Draft positions, k", acceptance: "Acceptance by position", "drafting-ms": "A draft position adds, ms",
   concurrency: "Requests in flight", context: "Context, tokens", prompt: "Mean prompt, tokens", answer: "Mean answer, tokens",
-  coverage: "Share of steps with a draft",
+  "draft-rate": "Share of steps with a draft",
 };
 const NUMBER = /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i;
 
@@ -20,18 +20,18 @@ const question = (texts) => {
   const { device, model, method, calibration } = texts;
   return {
     device, model, method, calibration, k: number("k", true), acceptance: shares.map(Number),
-    drafting_ms: method === "ngram" ? null : optional("drafting-ms"), coverage: number("coverage"),
+    drafting_ms: method === "ngram" ? null : optional("drafting-ms"), draft_rate: number("draft-rate"),
     context: number("context"), prompt: optional("prompt"), answer: optional("answer"), concurrency: [number("concurrency", true)],
   };
 };
 
 // The same question for the command line
-const commandOf = (asked) => [
+const commandOf = (asked, calibration) => [
   "speclab predict", `--device ${asked.device}`, `--model ${asked.model}`, asked.method === "eagle3" ? "" : `--method ${asked.method}`,
   `--k ${asked.k}`, `--acceptance ${asked.acceptance.join(",")}`, asked.drafting_ms === null ? "" : `--drafting-ms ${asked.drafting_ms}`,
-  asked.coverage === 1 ? "" : `--coverage ${asked.coverage}`,
+  asked.draft_rate === 1 ? "" : `--draft-rate ${asked.draft_rate}`,
   asked.prompt === null ? `--context ${asked.context}` : `--prompt ${asked.prompt} --answer ${asked.answer}`,
-  asked.calibration === "lab09" ? "" : `--calibration ${asked.calibration}`, `--concurrency ${asked.concurrency[0]}`,
+  asked.calibration === calibration ? "" : `--calibration ${asked.calibration}`, `--concurrency ${asked.concurrency[0]}`,
 ].filter(Boolean).join(" ");
 
 const percent = (share) => `${(100 * share).toFixed(1)}%`;
@@ -70,10 +70,10 @@ const errorWords = (each) => `${each.figure} of ${each.method} on ${each.dataset
 const gridTable = (found, inside) => {
   const cost = new Map(found.cost.map((each) => [each.concurrency, each]));
   const rows = found.concurrency.map((at, index) => {
-    const bill = cost.get(at);
-    const usd = bill.usd_per_mtok === null ? "–" : `${bill.usd_per_mtok.toFixed(3)} (${bill.baseline_usd_per_mtok.toFixed(3)})`;
+    const price = cost.get(at);
+    const usd = price.usd_per_mtok === null ? "–" : `${price.usd_per_mtok.toFixed(3)} (${price.baseline_usd_per_mtok.toFixed(3)})`;
     const cells = [at, times(found.speed_up[index]), `${times(found.speed_up_low[index])} to ${times(found.speed_up_high[index])}`,
-      times(found.break_even_length[index]), found.best_k[index], usd, `${written(bill.j_per_mtok)} (${written(bill.baseline_j_per_mtok)})`];
+      times(found.break_even_length[index]), found.best_k[index], usd, `${written(price.j_per_mtok)} (${written(price.baseline_j_per_mtok)})`];
     return make("tr", { class: at > inside ? "fails" : null }, ...cells.map((cell) => make("td", {}, String(cell))));
   });
   const heads = ["in flight", "speed-up", "nine of ten draws", "break-even, tokens", "best k", "$ per M tokens (baseline)", "J per M tokens (baseline)"];
@@ -95,7 +95,7 @@ const mountMap = (root, data) => {
     make("div", { class: "widget-fields" }, pick("device", "GPU", named(data.devices)), pick("model", "Model", named(data.models)), pick("method", "Drafts come from", named(data.methods))),
     make("div", { class: "widget-fields" }, write("k"), write("acceptance"), write("drafting-ms", "as calibrated"), write("concurrency"), write("context")),
     make("details", {}, make("summary", {}, "More"), make("div", { class: "widget-fields" },
-      write("prompt", "none: the context"), write("answer", "none: the context"), write("coverage"), pick("calibration", "Calibrated on", named(data.calibrations, "label")))));
+      write("prompt", "none: the context"), write("answer", "none: the context"), write("draft-rate"), pick("calibration", "Calibrated on", named(data.calibrations, "label")))));
 
   const word = make("p", { class: "map-word" });
   const said = make("p", {});
@@ -135,7 +135,7 @@ const mountMap = (root, data) => {
     const top = Math.min(found.most_in_flight, Math.max(512, asked.concurrency[0]));
     const grid = answer(data, { ...asked, concurrency: null });
     const { places } = byKey(data.calibrations, asked.calibration);
-    const inside = 1.01 * Math.min(places.rows, places.tokens / (1 + asked.k * asked.coverage));
+    const inside = 1.01 * Math.min(places.rows, places.tokens / (1 + asked.k * asked.draft_rate));
     Object.assign(root.dataset, { state: "ok", verdict: kind });
     word.textContent = WORDS[kind];
     said.textContent = sentence;
@@ -149,7 +149,7 @@ const mountMap = (root, data) => {
     fieldPlot(map, field(data, asked, texts.up), texts.up, asked.concurrency[0]);
     list.replaceChildren(gridTable(grid, inside));
     errors.replaceChildren(...stated.map((each) => make("li", {}, `${errorWords(each)}.`)));
-    command.textContent = commandOf(asked);
+    command.textContent = commandOf(asked, data.calibration);
   };
 
   const draw = () => {

@@ -5,11 +5,11 @@ const FIELD_COLUMNS = 36;
 const FIELD_ROWS = 22;
 
 // Flat acceptance that brings as many tokens per step as a curve: the same probability at each position
-const flatLike = (tokens, k, coverage) => {
+const flatLike = (tokens, k, draft_rate) => {
   let [low, high] = [0, 1];
   for (let halving = 0; halving < 40; halving += 1) {
     const middle = (low + high) / 2;
-    if (tokensAt({ coverage, acceptance: flatCurve(middle, k) }, k) < tokens) low = middle; else high = middle;
+    if (tokensAt({ draft_rate, acceptance: flatCurve(middle, k) }, k) < tokens) low = middle; else high = middle;
   }
   return low;
 };
@@ -28,7 +28,7 @@ const FIELD_AXES = {
     label: "acceptance, the same at each position",
     values: () => Array.from({ length: FIELD_ROWS }, (_, at) => 0.05 + (0.9 * at) / (FIELD_ROWS - 1)),
     change: ({ k }, share) => ({ acceptance: flatCurve(share, k) }),
-    mine: (question) => flatLike(tokensAt(question, question.k), question.k, question.coverage),
+    mine: (question) => flatLike(tokensAt(question, question.k), question.k, question.draft_rate),
     ticks: [0.1, 0.3, 0.5, 0.7, 0.9],
   },
   k: {

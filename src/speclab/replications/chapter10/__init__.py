@@ -1,4 +1,4 @@
-"""The second source's chapter 10 rebuilt: its devices, workloads and levers as presets, and its tables as functions."""
+"""The second source's chapter 10 rebuilt: its devices, workloads and presets, and its tables as functions."""
 
 from speclab.replications.chapter10.animation import animation
 from speclab.replications.chapter10.capacity import capacity_over_seeds, charges

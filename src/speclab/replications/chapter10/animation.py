@@ -8,17 +8,17 @@ import numpy as np
 import pandas as pd
 
 from speclab.replications.chapter10.fleet.draws import Bursts
-from speclab.replications.chapter10.fleet.fleet import Fleet, Speculation
+from speclab.replications.chapter10.fleet.fleet import AssumedSpeculation, Fleet
 from speclab.replications.chapter10.fleet.metrics import at_capacity, at_load
 from speclab.replications.chapter10.fleet.served import Served
 from speclab.replications.chapter10.fleet.simulate import serve
 from speclab.replications.chapter10.fleet.workload import Requests
 
-VARIANTS: dict[str, Speculation | None] = {
+VARIANTS: dict[str, AssumedSpeculation | None] = {
     "off": None,
-    "gamma-3-alpha-0.7": Speculation(drafter="mtp-head-8b", k=3, alpha=0.7),
-    "gamma-5-alpha-0.8": Speculation(drafter="mtp-head-8b", k=5, alpha=0.8),
-    "gamma-3-alpha-0.4": Speculation(drafter="mtp-head-8b", k=3, alpha=0.4),
+    "gamma-3-alpha-0.7": AssumedSpeculation(drafter="mtp-head-8b", k=3, alpha=0.7),
+    "gamma-5-alpha-0.8": AssumedSpeculation(drafter="mtp-head-8b", k=5, alpha=0.8),
+    "gamma-3-alpha-0.4": AssumedSpeculation(drafter="mtp-head-8b", k=3, alpha=0.4),
 }
 """What the selector offers."""
 
@@ -46,7 +46,7 @@ def animation() -> pd.DataFrame:
     return pd.DataFrame([_recording(variant, drafts) for variant, drafts in VARIANTS.items()])
 
 
-def _recording(variant: str, drafts: Speculation | None) -> dict[str, Any]:
+def _recording(variant: str, drafts: AssumedSpeculation | None) -> dict[str, Any]:
     fleet = Fleet(speculation=drafts)
     bursts = [fleet.bursts(request, int(output) - 1) for request, output in enumerate(REQUESTS.output)]
     served = serve(fleet, REQUESTS, bursts)
@@ -98,7 +98,7 @@ def _prefills(served: Served) -> list[dict[str, Any]]:
     ]
 
 
-def _decodes(served: Served, bursts: list[Bursts], drafts: Speculation | None) -> list[dict[str, Any]]:
+def _decodes(served: Served, bursts: list[Bursts], drafts: AssumedSpeculation | None) -> list[dict[str, Any]]:
     passes = served.by_instance[0]
     return [
         {

@@ -13,17 +13,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from speclab import paths
+from speclab import paths, whole
 from speclab.cache import keys
 from speclab.cache.code import Source
 from speclab.cache.notes import Notes
 from speclab.errors import UserError
-from speclab.record import whole
 from speclab.replications.chapter10.capacity import capacity_over_seeds, charges
 from speclab.replications.chapter10.closed_forms import draws, theorems
 from speclab.replications.chapter10.gaps import gaps
-from speclab.replications.chapter10.levers import LEVERS
 from speclab.replications.chapter10.saturation import saturation
+from speclab.replications.chapter10.speculation_presets import PRESETS
 from speclab.replications.chapter10.sweep import points
 
 TABLES: dict[str, Callable[[], pd.DataFrame]] = {
@@ -32,13 +31,13 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "saturation": saturation,
     "gaps": gaps,
     "charges": charges,
-    "points": partial(points, levers=LEVERS),
+    "points": partial(points, presets=PRESETS),
     "seeds": capacity_over_seeds,
 }
 """What is kept, and what makes it; the quickest first."""
 
 
-PRESETS = "speclab.replications.chapter10.levers.LEVERS"
+PRESETS_NAME = "speclab.replications.chapter10.speculation_presets.PRESETS"
 """What a table may be made with besides its function."""
 
 READS = (("published", "lab09.csv"), ("labs", "lab09/ngram-k8.yml"))
@@ -96,7 +95,7 @@ def _key(name: str) -> str:
     make = TABLES[name]
     function = make.func if isinstance(make, partial) else make
     code = _source().sha256(
-        f"{function.__module__}.{function.__qualname__}", *(PRESETS if make is not function else ())
+        f"{function.__module__}.{function.__qualname__}", *((PRESETS_NAME,) if make is not function else ())
     )
     return keys.joined(code, keys.of_files(getattr(paths, folder)() / file for folder, file in READS))
 

@@ -11,9 +11,9 @@ from scipy.stats import t as student
 from speclab.errors import UserError
 from speclab.processes import spread
 from speclab.replications.chapter10.fleet.fleet import Charges
-from speclab.replications.chapter10.levers import PAGE
 from speclab.replications.chapter10.presets import SEED, WORKLOADS
 from speclab.replications.chapter10.searching import SLOWEST, check_known, goodput
+from speclab.replications.chapter10.speculation_presets import PAGE
 from speclab.roofline.step import STEP_OVERHEAD_S
 
 SEEDS = tuple(range(1, 9))
@@ -30,7 +30,7 @@ CHARGED = {
 def capacity_over_seeds(
     devices: Sequence[str] = ("h100-sxm",),
     workloads: Sequence[str] = tuple(WORKLOADS),
-    levers: Sequence[str] = PAGE,
+    presets: Sequence[str] = PAGE,
     *,
     seeds: Sequence[int] = SEEDS,
     workers: int | None = None,
@@ -41,7 +41,7 @@ def capacity_over_seeds(
 
     Parameters
     ----------
-    devices, workloads, levers : sequence of str
+    devices, workloads, presets : sequence of str
         Slugs; the baseline is run in any case.
     seeds : sequence of int
         Two or more.
@@ -58,25 +58,25 @@ def capacity_over_seeds(
     Raises
     ------
     UserError
-        An unknown device, workload or lever, or fewer than two seeds.
+        An unknown device, workload or preset, or fewer than two seeds.
     """
     if len(set(seeds)) < 2:
         raise UserError(f"found seeds {list(seeds)}", "an interval needs two or more", key="seeds")
-    levers = ("baseline", *(lever for lever in levers if lever != "baseline"))
-    check_known(devices, workloads, levers)
+    presets = ("baseline", *(preset for preset in presets if preset != "baseline"))
+    check_known(devices, workloads, presets)
     order = [
-        (d, w, lever, seed) for w in SLOWEST if w in workloads for d in devices for lever in levers for seed in seeds
+        (d, w, preset, seed) for w in SLOWEST if w in workloads for d in devices for preset in presets for seed in seeds
     ]
     found = dict(zip(order, spread(goodput, [(*each, Charges()) for each in order], workers), strict=True))
     rows = []
     for device in devices:
         for workload in workloads:
             plain = np.array([found[device, workload, "baseline", seed] for seed in seeds])
-            for lever in levers:
-                values = np.array([found[device, workload, lever, seed] for seed in seeds])
-                keys = {"device": device, "workload": workload, "lever": lever}
+            for preset in presets:
+                values = np.array([found[device, workload, preset, seed] for seed in seeds])
+                keys = {"device": device, "workload": workload, "lever": preset}
                 rows.append({**keys, "metric": "goodput_per_gpu", **_interval(values)})
-                if lever != "baseline":
+                if preset != "baseline":
                     rows.append({**keys, "metric": "change", **_interval(values / plain - 1)})
     return pd.DataFrame(rows)
 
@@ -84,7 +84,7 @@ def capacity_over_seeds(
 def charges(
     device: str = "h100-sxm",
     workloads: Sequence[str] = tuple(WORKLOADS),
-    levers: Sequence[str] = PAGE[1:],
+    presets: Sequence[str] = PAGE[1:],
     *,
     seed: int = SEED,
     workers: int | None = None,
@@ -97,24 +97,24 @@ def charges(
         ``device, workload, lever, charged, goodput_per_gpu, change``; `charged` is one of `CHARGED`, `change` relative
         to the baseline, which no charge touches.
     """
-    check_known((device,), workloads, levers)
-    charged = [lever for lever in levers if lever != "baseline"]
+    check_known((device,), workloads, presets)
+    charged = [preset for preset in presets if preset != "baseline"]
     order = [(w, "baseline", "none") for w in SLOWEST if w in workloads]
-    order += [(w, lever, name) for w in SLOWEST if w in workloads for lever in charged for name in CHARGED]
-    tasks = [(device, workload, lever, seed, CHARGED[name]) for workload, lever, name in order]
+    order += [(w, preset, name) for w in SLOWEST if w in workloads for preset in charged for name in CHARGED]
+    tasks = [(device, workload, preset, seed, CHARGED[name]) for workload, preset, name in order]
     found = dict(zip(order, spread(goodput, tasks, workers), strict=True))
     return pd.DataFrame(
         [
             {
                 "device": device,
                 "workload": workload,
-                "lever": lever,
+                "lever": preset,
                 "charged": name,
-                "goodput_per_gpu": found[workload, lever, name],
-                "change": found[workload, lever, name] / found[workload, "baseline", "none"] - 1,
+                "goodput_per_gpu": found[workload, preset, name],
+                "change": found[workload, preset, name] / found[workload, "baseline", "none"] - 1,
             }
             for workload in workloads
-            for lever in charged
+            for preset in charged
             for name in CHARGED
         ]
     )

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from speclab.replications.chapter10.fleet.fleet import Charges, Fleet, Speculation
+from speclab.replications.chapter10.fleet.fleet import AssumedSpeculation, Charges, Fleet
 from speclab.replications.chapter10.fleet.metrics import at_load
 from speclab.replications.chapter10.fleet.simulate import serve
-from speclab.replications.chapter10.fleet.workload import Length, Requests, Workload, draw
+from speclab.replications.chapter10.fleet.workload import FleetWorkload, Length, Requests, draw
 from speclab.replications.chapter10.presets import SEED
-from speclab.roofline.cost import decode, prefill, verify
+from speclab.roofline.forward_pass import decode, prefill, verify
 from speclab.roofline.speculation import operations_factor, speed_up, tokens_per_pass_flat
 from speclab.roofline.step import Rows
 
@@ -36,7 +36,7 @@ REQUESTS, RATE = 150, 0.2
 SHORT_PROMPT = 16
 
 _LENGTH = Length(mean=512, cv=0.5)
-_QUIET = Workload(name="Poisson, far from full", new_input=_LENGTH, output=_LENGTH)
+_QUIET = FleetWorkload(name="Poisson, far from full", new_input=_LENGTH, output=_LENGTH)
 
 
 def table1() -> pd.DataFrame:
@@ -62,7 +62,7 @@ def draws() -> pd.DataFrame:
     """
     rows = []
     for alpha, k in DRAWS:
-        fleet = Fleet(speculation=Speculation(drafter="mtp-head-8b", k=k, alpha=alpha))
+        fleet = Fleet(speculation=AssumedSpeculation(drafter="mtp-head-8b", k=k, alpha=alpha))
         found = at_load(serve(fleet, _quiet()))
         rows.append(
             {
@@ -92,12 +92,12 @@ def theorems() -> pd.DataFrame:
 
 def _theorem(target: str, drafter: str, gpus: int, alpha: float, k: int) -> dict[str, object]:
     plain = Fleet(target=target, gpus=gpus, charges=Charges(target_all_reduce=False))
-    drafting = plain.model_copy(update={"speculation": Speculation(drafter=drafter, k=k, alpha=alpha)})
-    cost, head = drafting.cost, drafting.drafter
+    drafting = plain.model_copy(update={"speculation": AssumedSpeculation(drafter=drafter, k=k, alpha=alpha)})
+    model, head = drafting.step_model, drafting.drafter
     assert head is not None
-    draft_s = replace(cost, k=1).drafting_seconds(Rows(1, CONTEXT, 1, CONTEXT))
-    c = draft_s / plain.cost.seconds(Rows(1, CONTEXT))
-    c_hat = head.matmul_parameters / cost.target.matmul_parameters
+    draft_s = replace(model, k=1).drafting_seconds(Rows(1, CONTEXT, 1, CONTEXT))
+    c = draft_s / plain.step_model.seconds(Rows(1, CONTEXT))
+    c_hat = head.matmul_parameters / model.target.matmul_parameters
     tokens = tokens_per_pass_flat(alpha, k)
     off, on = (at_load(serve(fleet, _quiet()))["tpot_p50_s"] for fleet in (plain, drafting))
     short = _quiet(SHORT_PROMPT)
@@ -123,7 +123,7 @@ def _quiet(prompt: int | None = None) -> Requests:
 
 def _operations(fleet: Fleet, requests: Requests) -> float:
     """Return operations per output token, prompts included: they add up over rows, whatever is served beside them."""
-    target, head = fleet.cost.target, fleet.drafter
+    target, head = fleet.step_model.target, fleet.drafter
     k = 0 if fleet.speculation is None else fleet.speculation.k
     flops = 0.0
     for request, (prompt, output) in enumerate(zip(requests.prompt.tolist(), requests.output.tolist(), strict=True)):

@@ -12,17 +12,17 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from speclab.replications.chapter10.fleet.capacity import Bench
+from speclab.replications.chapter10.fleet.capacity import LoadTest
 from speclab.replications.chapter10.fleet.metrics import latencies
-from speclab.replications.chapter10.levers import PAGE, lever_fleet
 from speclab.replications.chapter10.presets import REFERENCE_RATE, SEED, WORKLOADS
+from speclab.replications.chapter10.speculation_presets import PAGE, preset_fleet
 
 STALL_S = 0.15
 """A gap above this is taken for a stall, s: no decode pass of the page's workloads lasts as long."""
 
 
 def gaps(device: str = "h100-sxm", workload: str = "offline-batch", stall_s: float = STALL_S) -> pd.DataFrame:
-    """Return how many gaps between tokens are stalls, by lever, at the reference load.
+    """Return how many gaps between tokens are stalls, by preset, at the reference load.
 
     Returns
     -------
@@ -31,14 +31,14 @@ def gaps(device: str = "h100-sxm", workload: str = "offline-batch", stall_s: flo
         itl_p50_s, itl_p99_s, itl_max_s``. `drafter_memory` is ``charged``, or ``free``: as if the drafter took no room;
         `admitted_late` counts requests whose prompt was read after their instance had begun to decode.
     """
-    room = lever_fleet(device, "baseline", workload).kv_room
-    cases = [("baseline", "charged"), *((lever, memory) for lever in PAGE[1:] for memory in ("charged", "free"))]
+    room = preset_fleet(device, "baseline", workload).kv_room
+    cases = [("baseline", "charged"), *((preset, memory) for preset in PAGE[1:] for memory in ("charged", "free"))]
     rows = []
-    for lever, memory in cases:
-        fleet = lever_fleet(device, lever, workload)
+    for preset, memory in cases:
+        fleet = preset_fleet(device, preset, workload)
         if memory == "free":
             fleet = fleet.model_copy(update={"kv_tokens": room})
-        served = Bench(fleet, WORKLOADS[workload], SEED).run(REFERENCE_RATE[workload])
+        served = LoadTest(fleet, WORKLOADS[workload], SEED).run(REFERENCE_RATE[workload])
         itl = latencies(served).itl
         working = [(number, passes) for number, passes in enumerate(served.by_instance) if passes.end_s]
         late = sum(
@@ -48,7 +48,7 @@ def gaps(device: str = "h100-sxm", workload: str = "offline-batch", stall_s: flo
             {
                 "device": device,
                 "workload": workload,
-                "lever": lever,
+                "lever": preset,
                 "drafter_memory": memory,
                 "kv_room_tokens": fleet.kv_room,
                 "admitted_late": late,

@@ -13,7 +13,7 @@ CLIFF = 1.0
 """Gain of goodput from which on the baseline is taken to sit at a latency cliff."""
 
 MEANINGS = {
-    "E": "the baseline sits at the edge of its promises: read the absolute numbers",
+    "E": "the baseline sits at the edge of its SLOs: read the absolute numbers",
     "$": "prices per GPU-hour are illustrative",
     "alpha": "acceptance is assumed, not measured",
     "B": "power of this device is illustrative even beside the others'",
@@ -21,22 +21,22 @@ MEANINGS = {
 """What each caveat says."""
 
 
-def marks(device: str, lever: str, metric: str, goodput_change: float) -> list[str]:
+def marks(device: str, preset: str, metric: str, goodput_change: float) -> list[str]:
     """Return the caveats of one value.
 
     Parameters
     ----------
-    device, lever, metric : str
+    device, preset, metric : str
         Slugs.
     goodput_change : float
-        The lever's change of goodput on this workload and device; decides the mark E of all metrics at capacity.
+        The preset's change of goodput on this workload and device; decides the mark E of all metrics at capacity.
     """
     found = []
     if metric in AT_CAPACITY and goodput_change >= CLIFF:
         found.append("E")
     if metric == "usd_per_mtok":
         found.append("$")
-    if lever != "baseline":
+    if preset != "baseline":
         found.append("alpha")
     if device == "b200":
         found.append("B")

@@ -1,4 +1,4 @@
-"""The page's workloads, levers, fleet and loads. Acceptance is assumed throughout; nothing here was measured.
+"""The page's workloads, presets, fleet and loads. Acceptance is assumed throughout; nothing here was measured.
 
 Source: the public site *inference-tradeoffs-explained* and its simulator *Disaggregated_Inference_Sim*. Lengths of chat
 are the means of ShareGPT in the vLLM paper (arXiv:2309.06180), those of long-rag follow arxiv_summarization in
@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from speclab.config import validated
 from speclab.replications.chapter10.fleet.fleet import Fleet
-from speclab.replications.chapter10.fleet.workload import Length, Workload
+from speclab.replications.chapter10.fleet.workload import FleetWorkload, Length
 from speclab.roofline.devices import device as find_device
 
 DEVICES = ("h100-sxm", "h200-sxm", "b200")
 """The devices of the sweep."""
 
 WORKLOADS = {
-    "chat": Workload(
+    "chat": FleetWorkload(
         name="Chat",
         new_input=Length(mean=161.31, cv=1.0, most=1024),
         output=Length(mean=337.99, cv=1.0, most=1024),
@@ -27,7 +27,7 @@ WORKLOADS = {
         ttft_slo_s=1.0,
         tpot_slo_s=0.05,
     ),
-    "coding-agent": Workload(
+    "coding-agent": FleetWorkload(
         name="Coding agent",
         new_input=Length(mean=512, cv=0.8, most=4096),
         output=Length(mean=160, cv=0.6, most=1024),
@@ -38,14 +38,14 @@ WORKLOADS = {
         ttft_slo_s=1.5,
         tpot_slo_s=0.04,
     ),
-    "offline-batch": Workload(
+    "offline-batch": FleetWorkload(
         name="Offline batch",
         new_input=Length(mean=2048, cv=0.5, most=8192),
         output=Length(mean=256, cv=0.5, most=2048),
         ttft_slo_s=60,
         tpot_slo_s=0.5,
     ),
-    "long-rag": Workload(
+    "long-rag": FleetWorkload(
         name="Long-context RAG",
         new_input=Length(mean=7904, cv=0.50, most=15360),
         output=Length(mean=230, cv=0.48, most=1024),
@@ -54,7 +54,7 @@ WORKLOADS = {
         ttft_slo_s=5.0,
         tpot_slo_s=0.05,
     ),
-    "voice": Workload(
+    "voice": FleetWorkload(
         name="Real-time voice",
         new_input=Length(mean=64, cv=0.5, most=512),
         output=Length(mean=48, cv=0.5, most=256),

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import pandas as pd
 
 from speclab.config import validated
-from speclab.replications.chapter10.fleet.fleet import Fleet, Speculation
+from speclab.replications.chapter10.fleet.fleet import AssumedSpeculation, Fleet
 from speclab.replications.chapter10.fleet.metrics import at_load, throughput
 from speclab.replications.chapter10.fleet.simulate import serve
-from speclab.replications.chapter10.fleet.workload import Length, Workload, draw
+from speclab.replications.chapter10.fleet.workload import FleetWorkload, Length, draw
 from speclab.replications.chapter10.presets import ALPHA, SEED
 
 RATES = (0.5, 4.0, 16.0, 64.0)
@@ -22,7 +22,7 @@ REQUESTS = 600
 CUT_OFF_ROWS = 128
 """Rows from which on the third variant decodes plainly."""
 
-_WORKLOAD = Workload(name="Poisson", new_input=Length(mean=1024, cv=0.5), output=Length(mean=256, cv=0.5))
+_WORKLOAD = FleetWorkload(name="Poisson", new_input=Length(mean=1024, cv=0.5), output=Length(mean=256, cv=0.5))
 _FLEET = Fleet(device="a100-sxm", max_rows=512)
 
 
@@ -47,9 +47,9 @@ def saturation(rates: Sequence[float] = RATES, cut_off_rows: int = CUT_OFF_ROWS)
     drafts = {"drafter": "mtp-head-8b", "k": 3, "alpha": ALPHA}
     variants = {
         "off": None,
-        "on": validated(Speculation, drafts),
-        "cut_off": validated(Speculation, {**drafts, "below_rows": cut_off_rows}),
-        "unused": validated(Speculation, {**drafts, "below_rows": 1}),
+        "on": validated(AssumedSpeculation, drafts),
+        "cut_off": validated(AssumedSpeculation, {**drafts, "below_rows": cut_off_rows}),
+        "unused": validated(AssumedSpeculation, {**drafts, "below_rows": 1}),
     }
     rows = []
     for rate in rates:

@@ -1,4 +1,4 @@
-"""Five workloads by lever by device: what each point comes to, and how far from the baseline beside it."""
+"""Five workloads by preset by device: the metrics of each point, and its change from the baseline."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import numpy as np
 import pandas as pd
 
 from speclab.processes import spread
-from speclab.replications.chapter10.fleet.capacity import Bench
+from speclab.replications.chapter10.fleet.capacity import LoadTest
 from speclab.replications.chapter10.fleet.metrics import METRICS, at_capacity, at_load, attainment
-from speclab.replications.chapter10.levers import CUT_OFF_ROWS, PAGE, assumed, lever_fleet
 from speclab.replications.chapter10.marks import marks, size, verdict
 from speclab.replications.chapter10.presets import DEVICES, REFERENCE_RATE, SATURATING, SEED, WORKLOADS
 from speclab.replications.chapter10.searching import SLOWEST, capacity, check_known
+from speclab.replications.chapter10.speculation_presets import CUT_OFF_ROWS, PAGE, assumed, preset_fleet
 
 MULTIPLES = {"slo_0_5x": 0.5, "slo_1x": 1.0, "slo_2x": 2.0, "slo_4x": 4.0}
-"""Columns of promises kept at the reference load, by how often both promises are relaxed."""
+"""Columns of SLO attainment at the reference load, by how much both SLOs are relaxed."""
 
 
 def points(
     devices: Sequence[str] = DEVICES,
     workloads: Sequence[str] = tuple(WORKLOADS),
-    levers: Sequence[str] = PAGE,
+    presets: Sequence[str] = PAGE,
     *,
     cut_off_rows: int = CUT_OFF_ROWS,
     workers: int | None = None,
@@ -31,7 +31,7 @@ def points(
 
     Parameters
     ----------
-    devices, workloads, levers : sequence of str
+    devices, workloads, presets : sequence of str
         Slugs.
     cut_off_rows : int
         Where ``mtp-cut-off`` stops speculating.
@@ -49,14 +49,14 @@ def points(
     Raises
     ------
     UserError
-        An unknown device, workload or lever (the known ones are listed), or a model that does not fit.
+        An unknown device, workload or preset (the known ones are listed), or a model that does not fit.
     """
-    check_known(devices, workloads, levers)
+    check_known(devices, workloads, presets)
     assumed("mtp-cut-off", workloads[0], cut_off_rows)
     for device in devices:
-        for lever in levers:
-            lever_fleet(device, lever, workloads[0], cut_off_rows=cut_off_rows)
-    order = [(device, workload, lever) for device in devices for workload in workloads for lever in levers]
+        for preset in presets:
+            preset_fleet(device, preset, workloads[0], cut_off_rows=cut_off_rows)
+    order = [(device, workload, preset) for device in devices for workload in workloads for preset in presets]
     slowest_first = sorted(order, key=lambda each: SLOWEST.index(each[1]))
     found = spread(_point, [(*each, cut_off_rows) for each in slowest_first], workers)
     by_key = dict(zip(slowest_first, found, strict=True))
@@ -66,18 +66,18 @@ def points(
 def sweep(
     devices: Sequence[str] = DEVICES,
     workloads: Sequence[str] = tuple(WORKLOADS),
-    levers: Sequence[str] = PAGE,
+    presets: Sequence[str] = PAGE,
     *,
     cut_off_rows: int = CUT_OFF_ROWS,
     workers: int | None = None,
 ) -> pd.DataFrame:
     """Return the six metrics of each configuration and how far each is from the baseline: `compared` of `points`.
 
-    The baseline is run too where `levers` does not name it; its rows are left out then.
+    The baseline is run too where `presets` does not name it; its rows are left out then.
     """
-    run = levers if "baseline" in levers else ("baseline", *levers)
+    run = presets if "baseline" in presets else ("baseline", *presets)
     found = compared(points(devices, workloads, run, cut_off_rows=cut_off_rows, workers=workers))
-    return found[found["lever"].isin(levers)].reset_index(drop=True)
+    return found[found["lever"].isin(presets)].reset_index(drop=True)
 
 
 def compared(points: pd.DataFrame) -> pd.DataFrame:
@@ -119,9 +119,9 @@ def compared(points: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _point(device: str, workload: str, lever: str, cut_off_rows: int) -> dict[str, object]:
-    fleet = lever_fleet(device, lever, workload, cut_off_rows=cut_off_rows)
-    bench = Bench(fleet, WORKLOADS[workload], SEED)
+def _point(device: str, workload: str, preset: str, cut_off_rows: int) -> dict[str, object]:
+    fleet = preset_fleet(device, preset, workload, cut_off_rows=cut_off_rows)
+    bench = LoadTest(fleet, WORKLOADS[workload], SEED)
     reference = bench.run(REFERENCE_RATE[workload])
     rate, full, runs = capacity(bench, workload)
     is_saturated = workload in SATURATING
@@ -129,12 +129,12 @@ def _point(device: str, workload: str, lever: str, cut_off_rows: int) -> dict[st
     return {
         "device": device,
         "workload": workload,
-        "lever": lever,
+        "lever": preset,
         "capacity_rate": np.nan if rate is None else rate,
         "runs": runs,
         **(none if full is None else at_capacity(full, fleet, saturated=is_saturated)),
         "reference_rate": REFERENCE_RATE[workload],
         **at_load(reference),
         **{name: attainment(reference, WORKLOADS[workload], by) for name, by in MULTIPLES.items()},
-        "assumed": assumed(lever, workload, cut_off_rows).source,
+        "assumed": assumed(preset, workload, cut_off_rows).source,
     }

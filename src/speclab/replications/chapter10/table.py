@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import pandas as pd
 
 from speclab.config import validated
-from speclab.replications.chapter10.fleet.fleet import Fleet, Speculation
-from speclab.roofline.cost import decode, verify
+from speclab.replications.chapter10.fleet.fleet import AssumedSpeculation, Fleet
 from speclab.roofline.devices import Device, together
 from speclab.roofline.devices import device as find_device
-from speclab.roofline.step import Rows, StepPrice
+from speclab.roofline.forward_pass import decode, verify
+from speclab.roofline.step import Rows, StepTime
 
 DEVICES = ("h100-sxm", "a100-sxm")
 CONTEXTS = (512, 2048)
@@ -31,7 +31,7 @@ def device_table(
     gpus: int = 1,
     must_fit: bool = False,
 ) -> pd.DataFrame:
-    """Return what a token costs with and without speculation: cost model only, no queue.
+    """Return what a token costs with and without speculation: roofline only, no queue.
 
     Parameters
     ----------
@@ -62,20 +62,20 @@ def device_table(
         must fit and does not.
     """
     rows = []
-    drafts = validated(Speculation, {"drafter": drafter, "k": k, "alpha": alpha})
+    drafts = validated(AssumedSpeculation, {"drafter": drafter, "k": k, "alpha": alpha})
     for slug in devices:
         find_device(slug)
         common = {"device": slug, "target": target, "gpus": gpus}
         plain = validated(Fleet, common)
         speculative = validated(Fleet, {**common, "speculation": drafts})
-        machine, shape = together(find_device(slug), gpus), plain.cost.target
+        machine, shape = together(find_device(slug), gpus), plain.step_model.target
         for context in contexts:
             for batch in batches:
                 if must_fit:
                     speculative.check_batch(batch, context)
                 cached = batch * context
-                off = plain.cost.price(Rows(batch, cached))
-                on = speculative.cost.price(Rows(batch, cached, batch, cached))
+                off = plain.step_model.step(Rows(batch, cached))
+                on = speculative.step_model.step(Rows(batch, cached, batch, cached))
                 read, checked = decode(shape, batch, cached), verify(shape, batch, cached, k)
                 off_s, on_s = off.seconds / batch, on.seconds / (batch * drafts.tokens_per_pass)
                 rows.append(
@@ -104,7 +104,7 @@ def device_table(
     return pd.DataFrame(rows)
 
 
-def _joules(step: StepPrice, machine: Device) -> float:
+def _joules(step: StepTime, machine: Device) -> float:
     return step.energy_j + step.link_j + machine.idle_w * machine.gpus * step.seconds
 
 
@@ -128,13 +128,13 @@ def cut_offs(
         ``device, context, break_even_rows, rows_that_fit``; the first is the fewest rows at which a token costs no less
         than plainly, NaN where all that fit gain.
     """
-    drafts = validated(Speculation, {"drafter": drafter, "k": k, "alpha": alpha})
+    drafts = validated(AssumedSpeculation, {"drafter": drafter, "k": k, "alpha": alpha})
     rows = []
     for slug in devices:
         find_device(slug)
         common = {"device": slug, "target": target, "gpus": gpus}
         plain, fleet = validated(Fleet, common), validated(Fleet, {**common, "speculation": drafts})
-        off, on = plain.cost, fleet.cost
+        off, on = plain.step_model, fleet.step_model
         for context in contexts:
             fitting = fleet.kv_room // context
             losing = (

@@ -1,4 +1,4 @@
-"""Lab 9's twin: the model fitted on three published figures of its baseline, held against all the others.
+"""Lab 9's fitted replica: the model fitted on three published figures of its baseline, held against all the others.
 
 Fitted: the time per token of the baseline at 1, 128 and 256 requests in flight. Taken as given: the baseline's
 occupancy at these three (the report's own count of rows in a step), what a draft position adds at batch 1, acceptance
@@ -18,7 +18,7 @@ from speclab.findings.crossover import Crossing, crossover
 from speclab.lab import Lab
 from speclab.predict.fit import Fit, Measured, Place, fit
 from speclab.predict.parameters import H100_8B, Parameters
-from speclab.predict.step_time import ALL, NO_DRAFT, Draft, Options, launch_s, step_s
+from speclab.predict.step_time import ALL, NO_DRAFT, Draft, ModelOptions, launch_s, step_s
 from speclab.predict.traffic import Traffic, closed_loop
 from speclab.roofline.transformers import transformer
 
@@ -37,7 +37,7 @@ K = {EAGLE: 3, DRAFT: 3, NGRAM: 8}
 
 
 @dataclass(frozen=True)
-class Twin:
+class FittedReplica:
     """The model of Lab 9.
 
     Attributes
@@ -48,27 +48,27 @@ class Twin:
         The report's figures by id.
     traffic : dict of str to Traffic
         Prompts and answers of each workload.
-    coverage : dict of str to float
+    draft_rate : dict of str to float
         Assumed share of n-gram's row-steps with a draft, by workload.
     grid : tuple of int
         The lab's concurrencies.
-    options : Options
+    options : ModelOptions
         What the model leaves out.
     """
 
     calibration: Fit
     published: pd.Series[float]
     traffic: Mapping[str, Traffic]
-    coverage: Mapping[str, float]
+    draft_rate: Mapping[str, float]
     grid: tuple[int, ...]
-    options: Options = ALL
+    options: ModelOptions = ALL
 
     def rows(self, concurrency: ArrayLike) -> Floats:
         """Return the rows of a step: the baseline's published occupancy, interpolated in log concurrency."""
         return _rows(self.published, concurrency)
 
     def tokens_per_step(self, arm: str, workload: str = "chat") -> float:
-        """Return the tokens that a row keeps of a step, as published; n-gram's with the assumed coverage."""
+        """Return the tokens that a row keeps of a step, as published; n-gram's with the assumed draft rate."""
         at = self.published
         if arm == EAGLE:
             return float(at["a02"] if workload == "chat" else at["a03"])
@@ -76,7 +76,7 @@ class Twin:
             return float(at["a02"] / (1 - at["a04"]))
         # its range over the workloads is published; on chat 2.00 a draft, on revision that factor more
         length = at["n06"] * (at["n09"] if workload == "revision" else 1)
-        return float(1 + self.coverage[workload] * (length - 1))
+        return float(1 + self.draft_rate[workload] * (length - 1))
 
     def step_s(
         self, concurrency: ArrayLike, arm: str | None = None, workload: str = "chat", using: Parameters | None = None
@@ -119,28 +119,28 @@ class Twin:
         return max(0.0, launch_s(parameters, TARGET, shape, K[arm], added_s, self.traffic["chat"], tokens, rows))
 
     def _draft(self, arm: str, workload: str, parameters: Parameters) -> Draft:
-        coverage = self.coverage[workload] if arm == NGRAM else 1.0
-        return Draft(K[arm], SHAPES[arm], coverage, self.launch_s(arm, parameters))
+        draft_rate = self.draft_rate[workload] if arm == NGRAM else 1.0
+        return Draft(K[arm], SHAPES[arm], draft_rate, self.launch_s(arm, parameters))
 
 
-def twin(
+def fit_replica(
     published: pd.DataFrame,
     lab: Lab,
     *,
-    options: Options = ALL,
+    options: ModelOptions = ALL,
     start: Parameters = H100_8B,
     answer: float | None = None,
     free: Sequence[str] = FREE,
-) -> Twin:
-    """Return Lab 9's twin.
+) -> FittedReplica:
+    """Fit the model to Lab 9's baseline.
 
     Parameters
     ----------
     published : pd.DataFrame
         As `speclab.replications.published.read` gives it.
     lab : Lab
-        The simulated lab, for its assumptions: answer lengths, n-gram's coverage, concurrencies.
-    options : Options
+        The simulated lab, for its assumptions: answer lengths, n-gram's draft rate, concurrencies.
+    options : ModelOptions
         What the model leaves out, to see what it is worth.
     start : Parameters
         What is held, and where the fit begins.
@@ -167,11 +167,11 @@ def twin(
     ngram = lab.arm(NGRAM).simulated
     assert ngram is not None
     calibration = fit(_measured(figures, traffic["chat"], options), start, free, FITTED_ON, exact=UNUSED)
-    coverage = {str(workload): share for workload, share in ngram.coverage.items()}
-    return Twin(calibration, figures, traffic, coverage, lab.concurrencies, options)
+    draft_rate = {str(workload): share for workload, share in ngram.draft_rate.items()}
+    return FittedReplica(calibration, figures, traffic, draft_rate, lab.concurrencies, options)
 
 
-def _measured(figures: pd.Series[float], traffic: Traffic, options: Options) -> list[Measured]:
+def _measured(figures: pd.Series[float], traffic: Traffic, options: ModelOptions) -> list[Measured]:
     """Return the baseline's times per token: at batch 1 and 256 as published, at 128 from the throughput's ratio."""
     top = figures["b11"] * figures["b12"]
     seconds = {1: 1e-3 * figures["b01"], 128: figures["b10"] / (top / figures["b04"]), 256: 1 / figures["b12"]}
@@ -182,7 +182,7 @@ def _measured(figures: pd.Series[float], traffic: Traffic, options: Options) -> 
     ]
 
 
-def _time_per_token(label: str, seconds: float, rows: float, traffic: Traffic, options: Options) -> Measured:
+def _time_per_token(label: str, seconds: float, rows: float, traffic: Traffic, options: ModelOptions) -> Measured:
     def model(parameters: Parameters) -> float:
         return float(step_s(parameters, TARGET, rows, traffic, options=options))
 

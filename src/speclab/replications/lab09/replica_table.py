@@ -1,4 +1,4 @@
-"""Every figure that Lab 9 published beside the twin's, labelled by what the twin's is worth."""
+"""Every figure that Lab 9 published beside the replica's, labelled by what the replica's is worth."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 from speclab.predict.parameters import Parameters
 from speclab.predict.prediction import INTERVAL
 from speclab.replications.lab09.against import DERIVED
-from speclab.replications.lab09.replica import DRAFT, EAGLE, NGRAM, Twin
+from speclab.replications.lab09.replica import DRAFT, EAGLE, NGRAM, FittedReplica
 
 COLUMNS = [
     "id",
@@ -40,7 +40,7 @@ ROLES = {
     **dict.fromkeys(("a01", "n01", "n02", "n03"), ASSUMED),
     **dict.fromkeys(("n10", "n11", "n12", "n13"), NOT_MODELLED),
 }
-"""What the twin's figure is worth, by id; predicted where nothing else is said.
+"""What the replica's figure is worth, by id; predicted where nothing else is said.
 
 *Used to fit*: the fit saw it. *Taken as given*: the model was told (rows of a step at three concurrencies, acceptance,
 what a draft position adds at batch 1, prompt lengths). *Follows from what was given*: arithmetic on such figures.
@@ -48,15 +48,15 @@ what a draft position adds at batch 1, prompt lengths). *Follows from what was g
 figure.
 """
 
-Figures = Callable[[Twin, Parameters], float]
+Figures = Callable[[FittedReplica, Parameters], float]
 
 
-def twin_table(twin: Twin, published: pd.DataFrame, draws: int = DRAWS) -> pd.DataFrame:
-    """Return every published figure with the twin's.
+def replica_table(replica: FittedReplica, published: pd.DataFrame, draws: int = DRAWS) -> pd.DataFrame:
+    """Return every published figure with the replica's.
 
     Parameters
     ----------
-    twin : Twin
+    replica : FittedReplica
     published : pd.DataFrame
         As `speclab.replications.published.read` gives it.
     draws : int
@@ -68,17 +68,17 @@ def twin_table(twin: Twin, published: pd.DataFrame, draws: int = DRAWS) -> pd.Da
         `COLUMNS`; ``difference`` is model over published, less 1; ``low`` and ``high`` hold nine of ten draws of the
         parameters, and are given for what is predicted only.
     """
-    best = twin.calibration.parameters
-    drawn = twin.calibration.draws(draws)
+    best = replica.calibration.parameters
+    drawn = replica.calibration.draws(draws)
     rows = []
     for row in published.to_dict("records"):
         name = str(row["id"])
         role = ROLES.get(name, PREDICTED)
         figure = FIGURES.get(name)
-        model = figure(twin, best) if figure else float("nan")
+        model = figure(replica, best) if figure else float("nan")
         low = high = float("nan")
         if figure and role == PREDICTED:
-            low, high = _interval([figure(twin, each) for each in drawn])
+            low, high = _interval([figure(replica, each) for each in drawn])
         value = float(row["value"])
         difference = model / value - 1 if role != ASSUMED or model else float("nan")
         place = {key: row[key] for key in ("id", "quantity", "arm", "workload", "concurrency", "unit")}
@@ -94,21 +94,21 @@ def _interval(values: list[float]) -> tuple[float, float]:
     return float(low), float(high) if np.isfinite(high) else float("nan")
 
 
-def _added_ms(twin: Twin, arm: str, using: Parameters, workload: str = "chat") -> float:
-    return 1e3 * float(twin.step_s(1, arm, workload, using) - twin.step_s(1, None, workload, using))
+def _added_ms(replica: FittedReplica, arm: str, using: Parameters, workload: str = "chat") -> float:
+    return 1e3 * float(replica.step_s(1, arm, workload, using) - replica.step_s(1, None, workload, using))
 
 
-def _crossing(twin: Twin, arm: str, using: Parameters) -> float:
-    value = twin.crossing(arm, using).value
+def _crossing(replica: FittedReplica, arm: str, using: Parameters) -> float:
+    value = replica.crossing(arm, using).value
     return float("nan") if value is None else value
 
 
-def _ratio_of_speeds(twin: Twin, arm: str, other: str, workload: str, using: Parameters) -> float:
-    return float(twin.speed_up(1, arm, workload, using) / twin.speed_up(1, other, workload, using))
+def _ratio_of_speeds(replica: FittedReplica, arm: str, other: str, workload: str, using: Parameters) -> float:
+    return float(replica.speed_up(1, arm, workload, using) / replica.speed_up(1, other, workload, using))
 
 
-def _spread_of_extra(twin: Twin, using: Parameters) -> float:
-    extra = [_added_ms(twin, NGRAM, using, workload) for workload in twin.traffic]
+def _spread_of_extra(replica: FittedReplica, using: Parameters) -> float:
+    extra = [_added_ms(replica, NGRAM, using, workload) for workload in replica.traffic]
     return max(extra) / min(extra) - 1
 
 
@@ -116,7 +116,7 @@ _GIVEN = ("a02", "a03", "a04", "n06", "n09", "w01", "w02", "w03")
 
 
 def _given(name: str) -> Figures:
-    return lambda twin, _: float(twin.published[name])
+    return lambda replica, _: float(replica.published[name])
 
 
 def _arithmetic(name: str) -> Figures:
@@ -129,34 +129,34 @@ def _nothing(*_: object, **__: object) -> float:
 
 
 def _rows(concurrency: int) -> Figures:
-    return lambda twin, _: float(twin.rows(concurrency))
+    return lambda replica, _: float(replica.rows(concurrency))
 
 
 FIGURES: dict[str, Figures] = {
     **{name: _given(name) for name in _GIVEN},
     **{name: _arithmetic(name) for name in ("b02", "c03", "c04", "d03")},
     **dict(zip(("b06", "b07", "b08", "b09", "b10", "b11"), map(_rows, (1, 4, 16, 64, 128, 256)), strict=True)),
-    "b01": lambda twin, using: 1e3 * float(twin.step_s(1, using=using)),
-    "b03": lambda twin, using: 1e-3 * DERIVED["b02"](_nothing) / float(twin.step_s(1, using=using)),
-    "b04": lambda twin, using: float(twin.throughput(256, using=using) / twin.throughput(128, using=using)),
+    "b01": lambda replica, using: 1e3 * float(replica.step_s(1, using=using)),
+    "b03": lambda replica, using: 1e-3 * DERIVED["b02"](_nothing) / float(replica.step_s(1, using=using)),
+    "b04": lambda replica, using: float(replica.throughput(256, using=using) / replica.throughput(128, using=using)),
     "b05": _rows(256),
-    "b12": lambda twin, using: 1 / float(twin.step_s(256, using=using)),
-    "c01": lambda twin, using: _crossing(twin, DRAFT, using),
-    "c02": lambda twin, using: _crossing(twin, EAGLE, using),
-    "a01": lambda twin, _: 0.0,
-    "d01": lambda twin, using: _added_ms(twin, DRAFT, using),
-    "d02": lambda twin, using: _added_ms(twin, DRAFT, using) / 3,
-    "d04": lambda twin, using: _added_ms(twin, EAGLE, using) / 3,
-    "d05": lambda twin, using: _added_ms(twin, DRAFT, using) / _added_ms(twin, EAGLE, using),
-    "d06": lambda twin, using: 1 - _added_ms(twin, EAGLE, using) / _added_ms(twin, DRAFT, using),
-    "d07": lambda twin, using: _ratio_of_speeds(twin, EAGLE, DRAFT, "chat", using),
-    **dict.fromkeys(("n01", "n02", "n03"), lambda twin, _: 8.0),
-    "n04": lambda twin, using: 1e3 * float(twin.step_s(1, NGRAM, using=using)),
-    "n05": lambda twin, using: float(twin.step_s(1, NGRAM, using=using) / twin.step_s(1, using=using)),
-    "n07": lambda twin, using: 1 - float(twin.speed_up(1, NGRAM, using=using)),
+    "b12": lambda replica, using: 1 / float(replica.step_s(256, using=using)),
+    "c01": lambda replica, using: _crossing(replica, DRAFT, using),
+    "c02": lambda replica, using: _crossing(replica, EAGLE, using),
+    "a01": lambda replica, _: 0.0,
+    "d01": lambda replica, using: _added_ms(replica, DRAFT, using),
+    "d02": lambda replica, using: _added_ms(replica, DRAFT, using) / 3,
+    "d04": lambda replica, using: _added_ms(replica, EAGLE, using) / 3,
+    "d05": lambda replica, using: _added_ms(replica, DRAFT, using) / _added_ms(replica, EAGLE, using),
+    "d06": lambda replica, using: 1 - _added_ms(replica, EAGLE, using) / _added_ms(replica, DRAFT, using),
+    "d07": lambda replica, using: _ratio_of_speeds(replica, EAGLE, DRAFT, "chat", using),
+    **dict.fromkeys(("n01", "n02", "n03"), lambda replica, _: 8.0),
+    "n04": lambda replica, using: 1e3 * float(replica.step_s(1, NGRAM, using=using)),
+    "n05": lambda replica, using: float(replica.step_s(1, NGRAM, using=using) / replica.step_s(1, using=using)),
+    "n07": lambda replica, using: 1 - float(replica.speed_up(1, NGRAM, using=using)),
     "n08": _spread_of_extra,
-    "r01": lambda twin, using: _ratio_of_speeds(twin, EAGLE, NGRAM, "revision", using),
-    "t01": lambda twin, using: float(twin.throughput(128, EAGLE, using)),
-    "t02": lambda twin, using: twin.tokens_per_step(EAGLE) / float(twin.step_s(128, EAGLE, using=using)),
+    "r01": lambda replica, using: _ratio_of_speeds(replica, EAGLE, NGRAM, "revision", using),
+    "t01": lambda replica, using: float(replica.throughput(128, EAGLE, using)),
+    "t02": lambda replica, using: replica.tokens_per_step(EAGLE) / float(replica.step_s(128, EAGLE, using=using)),
 }
-"""The twin's figure by id."""
+"""The replica's figure by id."""

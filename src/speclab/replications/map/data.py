@@ -70,6 +70,7 @@ def map_data(first: NamedQuery, draws: int = DRAWS) -> dict[str, Any]:
         "most_in_flight": MOST_IN_FLIGHT,
         "usable_memory": USABLE_MEMORY,
         "errors": {method: _errors(names_of(method)) for method in METHODS},
+        "calibration": NamedQuery.calibration,
         "first": asdict(first),
     }
 

@@ -1,5 +1,5 @@
 """The calibrated model beside what was measured: what it was fitted on, what it predicts, and how wrong that is.
 
-`lab09` is the published lab's twin, `published` other people's measurements, `measured` a lab of our own; `errors`
+`lab09` is the published lab's replica, `published` other people's measurements, `measured` a lab of our own; `errors`
 sums them up. Pure functions of tables; `speclab.replications.calibrations` reads the files.
 """

@@ -19,7 +19,7 @@ from speclab.findings.pairs import OK, state
 from speclab.lab import BASELINE
 from speclab.predict.fit import Fit, Measured, Place, fit
 from speclab.predict.parameters import Parameters
-from speclab.predict.step_time import ALL, NO_DRAFT, Draft, Options, step_s
+from speclab.predict.step_time import ALL, NO_DRAFT, Draft, ModelOptions, step_s
 from speclab.predict.traffic import Traffic
 from speclab.roofline.transformers import Transformer
 
@@ -50,7 +50,7 @@ class Setting:
         The one arm whose cells the fit sees beside the baseline's, and on which workload.
     fitted_at : tuple of int
         The concurrencies that it sees.
-    options : Options
+    options : ModelOptions
         What the model leaves out or adds.
     """
 
@@ -61,7 +61,7 @@ class Setting:
     fitted_arm: str
     fitted_workload: str
     fitted_at: tuple[int, int]
-    options: Options = ALL
+    options: ModelOptions = ALL
 
     def sees(self, arm: str, workload: str, concurrency: int) -> bool:
         """Return whether the fit sees a cell."""

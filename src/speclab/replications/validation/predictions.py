@@ -10,7 +10,7 @@ import pandas as pd
 from speclab.findings.crossover import Crossing
 from speclab.findings.pairs import NOT_REACHED, OK
 from speclab.predict.errors import CROSSOVER, SHARE, SPEED_UP, THROUGHPUT, TIME, Predicted
-from speclab.replications.lab09.replica import DRAFT, EAGLE, NGRAM, Twin
+from speclab.replications.lab09.replica import DRAFT, EAGLE, NGRAM, FittedReplica
 from speclab.replications.validation import published as others
 from speclab.replications.validation import published_figures as source
 from speclab.replications.validation.measured import Calibrated
@@ -73,8 +73,8 @@ def shares(table: pd.DataFrame, dataset: str = "GSM8K") -> list[Predicted]:
     for each in source.shares(table):
         speculates = each.method != "baseline"
         tokens = figures.tokens_per_step[each.method, dataset] if speculates else 1.0
-        covered = others.coverage(figures, calibration.parameters, each.method, dataset) if speculates else 1.0
-        step = others.parts(calibration.parameters, each.method, each.batch, dataset, tokens, covered)
+        rate = others.draft_rate(figures, calibration.parameters, each.method, dataset) if speculates else 1.0
+        step = others.parts(calibration.parameters, each.method, each.batch, dataset, tokens, rate)
         found.append(
             Predicted(
                 "arXiv:2601.11580, Figure 4", LLAMA, H100, each.method, K if speculates else 0, each.part, SHARE,
@@ -85,23 +85,23 @@ def shares(table: pd.DataFrame, dataset: str = "GSM8K") -> list[Predicted]:
     return found
 
 
-def on_lab09(twin: Twin) -> list[Predicted]:
-    """Return the twin's predictions of Lab 9's published results."""
-    at = twin.published
+def on_lab09(replica: FittedReplica) -> list[Predicted]:
+    """Return the replica's predictions of Lab 9's published results."""
+    at = replica.published
 
     def row(method: str, arm: str, figure: str, cell: str, measured: float, predicted: float) -> Predicted:
         k = 8 if arm == NGRAM else 3
         return Predicted(
             "Lab 9 (report)", LLAMA, H100, method, k, "chat", figure, cell, measured, predicted,
-            twin.calibration.fitted_on,
+            replica.calibration.fitted_on,
         )  # fmt: skip
 
-    throughput = float(twin.throughput(128, EAGLE))
+    throughput = float(replica.throughput(128, EAGLE))
     return [
-        row("EAGLE-3", EAGLE, CROSSOVER, EAGLE, at["c02"], _value(twin.crossing(EAGLE))),
-        row("draft model", DRAFT, CROSSOVER, DRAFT, at["c01"], _value(twin.crossing(DRAFT))),
+        row("EAGLE-3", EAGLE, CROSSOVER, EAGLE, at["c02"], _value(replica.crossing(EAGLE))),
+        row("draft model", DRAFT, CROSSOVER, DRAFT, at["c01"], _value(replica.crossing(DRAFT))),
         row("EAGLE-3", EAGLE, THROUGHPUT, "128 in flight", at["t01"], throughput),
-        row("ngram", NGRAM, SPEED_UP, "1 in flight", 1 - at["n07"], float(twin.speed_up(1, NGRAM))),
+        row("ngram", NGRAM, SPEED_UP, "1 in flight", 1 - at["n07"], float(replica.speed_up(1, NGRAM))),
     ]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from speclab.predict.fit import Fit, Measured, Place, fit
 from speclab.predict.parameters import H100_8B, Parameters
-from speclab.predict.step_time import ALL, NO_DRAFT, Draft, Options, Parts, step, step_s
+from speclab.predict.step_time import ALL, NO_DRAFT, Draft, ModelOptions, Parts, step, step_s
 from speclab.predict.traffic import Traffic
 from speclab.replications.validation.published_figures import TRAFFIC, ByK, Figure, Figures, K, Method
 from speclab.roofline.transformers import Transformer, transformer
@@ -34,7 +34,7 @@ def calibrated(
     figures: Figures,
     dataset: str,
     start: Parameters = H100_8B,
-    options: Options = ALL,
+    options: ModelOptions = ALL,
     free: Sequence[str] = FREE,
 ) -> Fit:
     """Return the parameters fitted on EAGLE-3's and n-gram's speed-ups on one dataset.
@@ -49,7 +49,7 @@ def calibrated(
     return fit(measured, start, free, f"EAGLE-3 and n-gram, k = {K}, {dataset}", exact=UNUSED)
 
 
-def predicted(figures: Figures, parameters: Parameters, asked: Figure, options: Options = ALL) -> float:
+def predicted(figures: Figures, parameters: Parameters, asked: Figure, options: ModelOptions = ALL) -> float:
     """Return the model's speed-up at the place of a published one.
 
     EAGLE has no published acceptance here: it is taken from its own speed-up at batch 1 on the same dataset.
@@ -57,7 +57,7 @@ def predicted(figures: Figures, parameters: Parameters, asked: Figure, options: 
     tokens = figures.tokens_per_step.get((asked.method, asked.dataset))
     if tokens is None:
         alone = figures.of(asked.method, asked.dataset)[0]
-        # tokens per step have a say in the step's time too, a small one: two rounds settle it
+        # the step's time depends on tokens per step too, weakly: two rounds settle it
         tokens = 2.0
         for _ in range(2):
             tokens = alone.speed_up / _ratio(figures, parameters, alone, tokens, options)
@@ -70,15 +70,15 @@ def parts(
     batch: float,
     dataset: str,
     tokens: float,
-    coverage: float,
-    options: Options = ALL,
+    draft_rate: float,
+    options: ModelOptions = ALL,
 ) -> Parts:
     """Return one step of a method by part, or of the baseline."""
-    draft = NO_DRAFT if method == "baseline" else Draft(K, SHAPES[method], coverage)
+    draft = NO_DRAFT if method == "baseline" else Draft(K, SHAPES[method], draft_rate)
     return step(parameters, TARGET, batch, TRAFFIC[dataset], draft, tokens, options)
 
 
-def coverage(figures: Figures, parameters: Parameters, method: str, dataset: str) -> float:
+def draft_rate(figures: Figures, parameters: Parameters, method: str, dataset: str) -> float:
     """Return the share of row-steps with a draft: n-gram's is how often its first token was right, over how often
     that is so where it drafts at all.
     """  # noqa: D205
@@ -87,16 +87,16 @@ def coverage(figures: Figures, parameters: Parameters, method: str, dataset: str
     return min(1.0, figures.first_accepted[dataset] / parameters.lookup_hit)
 
 
-def _ratio(figures: Figures, parameters: Parameters, at: Figure, tokens: float, options: Options) -> float:
+def _ratio(figures: Figures, parameters: Parameters, at: Figure, tokens: float, options: ModelOptions) -> float:
     """Return the baseline's step over the method's."""
-    covered = coverage(figures, parameters, at.method, at.dataset)
-    draft = Draft(K, SHAPES[at.method], covered)
+    rate = draft_rate(figures, parameters, at.method, at.dataset)
+    draft = Draft(K, SHAPES[at.method], rate)
     traffic = TRAFFIC[at.dataset]
     plain = step_s(parameters, TARGET, at.batch, traffic, options=options)
     return float(plain / step_s(parameters, TARGET, at.batch, traffic, draft, tokens, options))
 
 
-def _measured(figures: Figures, each: Figure, options: Options) -> Measured:
+def _measured(figures: Figures, each: Figure, options: ModelOptions) -> Measured:
     def model(parameters: Parameters) -> float:
         return predicted(figures, parameters, each, options)
 

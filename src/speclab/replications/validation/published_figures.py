@@ -67,7 +67,7 @@ class Figures:
 
 
 def figures(table: pd.DataFrame) -> Figures:
-    """Return the figures of ``data/published/measured.csv`` that are of arXiv:2601.11580 and its traces, k = 3."""
+    """Return what ``data/published/others_measured.csv`` holds of arXiv:2601.11580 and its traces, k = 3."""
     of = table[table["method"].isin(NAMES) & (table["k"] == K) & table["dataset"].isin(TRAFFIC)]
     speed_ups = of[of["id"].str.startswith("f1-")].to_dict("records")
     lengths = of[of["id"].str.startswith("tm-")].to_dict("records")
@@ -104,7 +104,7 @@ class Share:
 
 
 def shares(table: pd.DataFrame) -> list[Share]:
-    """Return the shares of step time of ``data/published/measured.csv`` (arXiv:2601.11580, Figure 4)."""
+    """Return the shares of step time of ``data/published/others_measured.csv`` (arXiv:2601.11580, Figure 4)."""
     return [
         Share(
             NAMES.get(row["method"], "baseline"),
@@ -138,7 +138,7 @@ class ByK:
 
 
 def figures_by_k(table: pd.DataFrame, besides: pd.DataFrame, method: Method) -> ByK:
-    """Return vllm-project/vllm#20780 by one method, from ``measured.csv``; its baseline is in ``model_errors.csv``."""
+    """Return vllm-project/vllm#20780 by one method (``others_measured.csv``; its baseline: ``model_errors.csv``)."""
     of = table[table["method"].map(NAMES) == method]
     lengths = of[of["id"].str.startswith("i20780a-")].set_index("k")["value"].sort_index()
     times = of[of["id"].str.startswith("i20780t-")].set_index("k")["value"].sort_index()

@@ -12,9 +12,9 @@ from speclab.errors import UserError
 from speclab.findings.crossover import Crossing
 from speclab.lab import Lab
 from speclab.predict.parameters import H100_8B, MEANINGS, Parameters
-from speclab.predict.step_time import ALL, Options
+from speclab.predict.step_time import ALL, ModelOptions
 from speclab.replications.lab09 import replica as lab09
-from speclab.replications.lab09.replica import DRAFT, EAGLE, Twin, twin
+from speclab.replications.lab09.replica import DRAFT, EAGLE, FittedReplica, fit_replica
 from speclab.replications.validation import published as others
 from speclab.replications.validation import published_figures as source
 from speclab.replications.validation.published_figures import TRAFFIC, Figures
@@ -39,7 +39,7 @@ OPTIONS = {
 HIDDEN = "launches hide behind the target's pass"
 PADDED = "steps are padded to captured sizes"
 COVERED = "n-gram finds no draft in some steps"
-BENDS = (2.0, 2.5, 3.5, 4.5, 100.0)
+SMOOTHINGS = (2.0, 2.5, 3.5, 4.5, 100.0)
 ANSWERS = (256.0, 500.0)
 
 
@@ -52,7 +52,7 @@ class Variant:
     kind : str
         `AS_IS`, `LEFT_OUT`, `HELD`, `ASSUMED` or `FITTED`.
     name : str
-    options : Options
+    options : ModelOptions
     start : Parameters
     answer : float, optional
         Mean answer, tokens.
@@ -62,7 +62,7 @@ class Variant:
 
     kind: str
     name: str
-    options: Options = ALL
+    options: ModelOptions = ALL
     start: Parameters = H100_8B
     answer: float | None = None
     fitted: str | None = None
@@ -75,10 +75,10 @@ def variants() -> Iterator[Variant]:
         yield Variant(LEFT_OUT, name, options)
     yield Variant(ASSUMED, HIDDEN, replace(ALL, launches_hide=True))
     yield Variant(ASSUMED, PADDED, replace(ALL, captured=GRAPH_SIZES))
-    yield Variant(FITTED, "bend", fitted="bend")
-    for bend in BENDS:
-        words = f"bend {bend:g}" if bend < 10 else "no bend: the longer of the two times"
-        yield Variant(HELD, words, start=H100_8B.replaced(bend=bend))
+    yield Variant(FITTED, "smoothing", fitted="smoothing")
+    for smoothing in SMOOTHINGS:
+        words = f"smoothing {smoothing:g}" if smoothing < 10 else "no smoothing: the longer of the two times"
+        yield Variant(HELD, words, start=H100_8B.replaced(smoothing=smoothing))
     for name in ("overhead_s", "token_s", "position_s"):
         for end in (MEANINGS[name].low, MEANINGS[name].high):
             yield Variant(HELD, f"{name} {end:.3g}", start=H100_8B.replaced(**{name: end}))
@@ -98,7 +98,7 @@ def on_lab09(published: pd.DataFrame, lab: Lab) -> pd.DataFrame:
     rows = []
     for each in variants():
         free = lab09.FREE if each.fitted is None else (*lab09.FREE, each.fitted)
-        model = twin(published, lab, options=each.options, start=each.start, answer=each.answer, free=free)
+        model = fit_replica(published, lab, options=each.options, start=each.start, answer=each.answer, free=free)
         rows.append(
             {
                 "kind": each.kind,
@@ -171,7 +171,7 @@ def _errors(figures: Figures, variant: Variant, free: tuple[str, ...] = ()) -> d
     }
 
 
-def _value(model: Twin, arm: str) -> float:
+def _value(model: FittedReplica, arm: str) -> float:
     crossing: Crossing = model.crossing(arm)
     if crossing.value is not None:
         return crossing.value

@@ -24,8 +24,8 @@ SCALES = {
 """How a value of a unit is written: from which size on, times what, in which unit."""
 
 
-def twin(table: pd.DataFrame) -> pd.DataFrame:
-    """Return every published figure of Lab 9 beside the twin's (`speclab.replications.lab09.replica_table`)."""
+def replica(table: pd.DataFrame) -> pd.DataFrame:
+    """Return every published figure of Lab 9 beside the replica's (`speclab.replications.lab09.replica_table`)."""
     places = table[["arm", "workload", "concurrency"]].astype(object)
     places["concurrency"] = [f"{at:g} in flight" if at == at else None for at in table["concurrency"]]
     shown = pd.DataFrame(

@@ -1,1 +1,1 @@
-"""A fleet that serves requests in virtual time: workloads, schedulers, one price a pass, metrics, capacity."""
+"""A fleet that serves requests in virtual time: workloads, schedulers, the time of each pass, metrics, capacity."""

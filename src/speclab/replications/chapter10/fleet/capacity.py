@@ -1,4 +1,4 @@
-"""The highest load at which enough requests keep their promises."""
+"""The highest load at which enough requests meet their SLOs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from speclab.replications.chapter10.fleet.draws import Bursts
 from speclab.replications.chapter10.fleet.fleet import Fleet
-from speclab.replications.chapter10.fleet.metrics import PROMISE, RAMP, attainment
+from speclab.replications.chapter10.fleet.metrics import ATTAINMENT_TARGET, RAMP, attainment
 from speclab.replications.chapter10.fleet.served import Served
-from speclab.replications.chapter10.fleet.simulate import NO_PROMISE, Promise, TooOftenBroken, serve
-from speclab.replications.chapter10.fleet.workload import Requests, Workload, draw
+from speclab.replications.chapter10.fleet.simulate import NO_SLO, SLO, SLOViolated, serve
+from speclab.replications.chapter10.fleet.workload import FleetWorkload, Requests, draw
 
 HIGHEST = 1e4
 """Rate above which no search goes, sessions/s."""
@@ -30,37 +30,37 @@ class Capacity(NamedTuple):
     """Runs that the search took."""
 
 
-class Bench:
+class LoadTest:
     """One fleet and one workload, run at any rate with the same draws.
 
     Parameters
     ----------
-    fleet, workload : Fleet, Workload
+    fleet, workload : Fleet, FleetWorkload
         What serves, and what is asked.
     seed : int
         Of arrivals and lengths.
     """
 
-    def __init__(self, fleet: Fleet, workload: Workload, seed: int = 1):
+    def __init__(self, fleet: Fleet, workload: FleetWorkload, seed: int = 1):
         self.fleet, self.workload, self.seed = fleet, workload, seed
         self._bursts: list[Bursts] = []
 
-    def run(self, rate: float, promise: Promise = NO_PROMISE) -> Served:
+    def run(self, rate: float, slo: SLO = NO_SLO) -> Served:
         """Return a run at `rate` sessions/s; see `serve`."""
-        return self._serve(draw(self.workload, rate, self.seed), promise)
+        return self._serve(draw(self.workload, rate, self.seed), slo)
 
     def carried(self, rate: float) -> Served | None:
-        """Return a run at `rate` sessions/s if enough of its requests keep their promises."""
+        """Return a run at `rate` sessions/s if enough of its requests meet their SLOs."""
         requests = draw(self.workload, rate, self.seed)
         count = len(requests)
-        # at most this many are judged, so that one more broken promise is one too many whatever comes
-        most = (1 - PROMISE) * (count - int(RAMP * count)) + 1
-        promise = Promise(self.workload.ttft_slo_s, self.workload.tpot_slo_s, int(RAMP * count), most)
+        # at most this many are judged, so that one more miss is one too many whatever comes
+        most = (1 - ATTAINMENT_TARGET) * (count - int(RAMP * count)) + 1
+        slo = SLO(self.workload.ttft_slo_s, self.workload.tpot_slo_s, int(RAMP * count), most)
         try:
-            served = self._serve(requests, promise)
-        except TooOftenBroken:
+            served = self._serve(requests, slo)
+        except SLOViolated:
             return None
-        return served if attainment(served, self.workload) >= PROMISE else None
+        return served if attainment(served, self.workload) >= ATTAINMENT_TARGET else None
 
     def capacity(self, start: float) -> Capacity:
         """Return the highest rate that is carried, searched from `start` sessions/s."""
@@ -73,11 +73,11 @@ class Bench:
         rate = search(carried, start)
         return Capacity(rate, None if rate is None else runs[rate], len(runs))
 
-    def _serve(self, requests: Requests, promise: Promise) -> Served:
+    def _serve(self, requests: Requests, slo: SLO) -> Served:
         # lengths do not depend on the rate: a longer run begins as a shorter one did
         for request in range(len(self._bursts), len(requests)):
             self._bursts.append(self.fleet.bursts(request, int(requests.output[request]) - 1))
-        return serve(self.fleet, requests, self._bursts, promise)
+        return serve(self.fleet, requests, self._bursts, slo)
 
 
 def search(carried: Callable[[float], bool], start: float) -> float | None:

@@ -72,7 +72,7 @@ def flat_bursts(seed: int, request: int, tokens: int, k: int, alpha: float) -> B
     return _capped(accepted, np.ones(len(accepted), dtype=np.bool_), tokens)
 
 
-def curve_bursts(seed: int, request: int, tokens: int, marginal: Sequence[float], coverage: float = 1.0) -> Bursts:
+def curve_bursts(seed: int, request: int, tokens: int, marginal: Sequence[float], draft_rate: float = 1.0) -> Bursts:
     """Return the passes in which a request decodes `tokens` tokens, with acceptance by position.
 
     Parameters
@@ -83,10 +83,10 @@ def curve_bursts(seed: int, request: int, tokens: int, marginal: Sequence[float]
         Tokens to decode.
     marginal : sequence of float
         Marginal acceptance by position.
-    coverage : float
+    draft_rate : float
         Share of passes in which the request has a draft.
     """
-    drafted, accepted = accepted_counts(uniforms(seed, request, tokens), marginal, coverage)
+    drafted, accepted = accepted_counts(uniforms(seed, request, tokens), marginal, draft_rate)
     return _capped(accepted, drafted, tokens)
 
 

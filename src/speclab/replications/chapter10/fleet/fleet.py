@@ -13,11 +13,11 @@ from speclab.replications.chapter10.fleet.draws import Bursts, curve_bursts, fla
 from speclab.roofline.devices import DEVICES, device, together
 from speclab.roofline.memory import kv_capacity_tokens
 from speclab.roofline.speculation import tokens_per_pass, tokens_per_pass_flat
-from speclab.roofline.step import StepCost
+from speclab.roofline.step import StepModel
 from speclab.roofline.transformers import TRANSFORMERS, Transformer, transformer
 
 
-class Speculation(Chosen):
+class AssumedSpeculation(Chosen):
     """How tokens are drafted and how often the target agrees. All of it is assumed.
 
     Attributes
@@ -30,7 +30,7 @@ class Speculation(Chosen):
         Chance that one draft is accepted, the same at every position. Either this or `marginal`.
     marginal : tuple of float, optional
         Marginal acceptance by position: the share of drafts whose tokens 1..i were all accepted.
-    coverage : float
+    draft_rate : float
         Share of passes in which a row has a draft; goes with `marginal`.
     below_rows : int, optional
         Speculate only in passes of fewer rows; None speculates always. Prompts are read by the drafter all the same.
@@ -44,7 +44,7 @@ class Speculation(Chosen):
     k: int = Field(ge=1)
     alpha: float | None = Field(default=None, ge=0, le=1)
     marginal: tuple[float, ...] | None = None
-    coverage: float = Field(default=1.0, ge=0, le=1)
+    draft_rate: float = Field(default=1.0, ge=0, le=1)
     below_rows: int | None = Field(default=None, ge=1)
     floor_s: float = Field(default=0.0, ge=0)
     host_s: float = Field(default=0.0, ge=0)
@@ -56,12 +56,12 @@ class Speculation(Chosen):
         return None if slug is None else _known(slug, TRANSFORMERS)
 
     @model_validator(mode="after")
-    def _one_acceptance(self) -> Speculation:
+    def _one_acceptance(self) -> AssumedSpeculation:
         if (self.alpha is None) == (self.marginal is None):
             raise ValueError("give either alpha or marginal")
         if self.marginal is None:
-            if self.coverage != 1:
-                raise ValueError("coverage goes with marginal; with alpha every row has a draft")
+            if self.draft_rate != 1:
+                raise ValueError("draft_rate goes with marginal; with alpha every row has a draft")
             return self
         if len(self.marginal) != self.k:
             raise ValueError(f"give marginal one value for each of the k = {self.k} positions")
@@ -74,13 +74,13 @@ class Speculation(Chosen):
         """Expected tokens of one row in one pass."""
         if self.alpha is not None:
             return tokens_per_pass_flat(self.alpha, self.k)
-        return tokens_per_pass(self.marginal or (), self.coverage)
+        return tokens_per_pass(self.marginal or (), self.draft_rate)
 
     def bursts(self, request: int, tokens: int) -> Bursts:
         """Return the passes in which one request decodes `tokens` tokens."""
         if self.alpha is not None:
             return flat_bursts(self.seed, request, tokens, self.k, self.alpha)
-        return curve_bursts(self.seed, request, tokens, self.marginal or (), self.coverage)
+        return curve_bursts(self.seed, request, tokens, self.marginal or (), self.draft_rate)
 
 
 class Charges(Chosen):
@@ -110,7 +110,7 @@ class Fleet(Chosen):
         GPUs of one instance, in tensor parallel.
     instances : int
         How many there are.
-    speculation : Speculation, optional
+    speculation : AssumedSpeculation, optional
         None decodes plainly.
     charges : Charges
         What drafting is charged.
@@ -124,7 +124,7 @@ class Fleet(Chosen):
     target: str = "llama-3-8b"
     gpus: int = Field(default=1, ge=1)
     instances: int = Field(default=1, ge=1)
-    speculation: Speculation | None = None
+    speculation: AssumedSpeculation | None = None
     charges: Charges = Charges()
     kv_tokens: int | None = Field(default=None, ge=1)
     max_rows: int = Field(default=256, ge=1)
@@ -165,15 +165,15 @@ class Fleet(Chosen):
         return self.gpus * self.instances
 
     @property
-    def cost(self) -> StepCost:
-        """What a step of one instance costs."""
+    def step_model(self) -> StepModel:
+        """What the steps of one instance take."""
         drafts = self.speculation
         machine, target = together(device(self.device), self.gpus), transformer(self.target)
         if not self.charges.target_all_reduce:
             machine = replace(machine, link=None)
         if drafts is None:
-            return StepCost(machine, target)
-        return StepCost(
+            return StepModel(machine, target)
+        return StepModel(
             machine,
             target,
             self.drafter,

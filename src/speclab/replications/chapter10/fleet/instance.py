@@ -6,9 +6,9 @@ import math
 from collections import deque
 
 from speclab.replications.chapter10.fleet.fleet import Fleet
-from speclab.replications.chapter10.fleet.pricing import Pricing
 from speclab.replications.chapter10.fleet.rows import DecodingRows
 from speclab.replications.chapter10.fleet.served import Passes
+from speclab.replications.chapter10.fleet.step_time import PrecomputedSteps
 from speclab.replications.chapter10.fleet.workload import Requests
 
 NEVER = math.inf
@@ -28,17 +28,17 @@ class Instance:
         What may be sent to it.
     rows : DecodingRows
         Keeps its rows; empty.
-    pricing : Pricing
+    steps : PrecomputedSteps
         What its passes cost.
     """
 
-    def __init__(self, fleet: Fleet, requests: Requests, rows: DecodingRows, pricing: Pricing):
+    def __init__(self, fleet: Fleet, requests: Requests, rows: DecodingRows, steps: PrecomputedSteps):
         self.rows, self.waiting = rows, deque[int]()
         self.reading: list[int] = []
         """Requests whose prompts the pass under way reads; empty while it decodes."""
         self.busy_until_s = NEVER
         self.passes = Passes()
-        self._pricing, self._room = pricing, fleet.kv_room
+        self._steps, self._room = steps, fleet.kv_room
         self._max_rows, self._max_prompt_tokens = fleet.max_rows, fleet.max_prompt_tokens
         self._prompt, self._total = requests.prompt.tolist(), (requests.prompt + requests.output).tolist()
 
@@ -56,14 +56,14 @@ class Instance:
         self.reading = self._admit() if self.waiting else []
         if self.reading:
             prompts = [self._prompt[request] for request in self.reading]
-            price = self._pricing.prefill(sum(prompts), sum(prompt * (prompt + 1) for prompt in prompts) / 2)
-            self.busy_until_s = now_s + price.seconds
-            self.passes.note_prefill(now_s, self.busy_until_s, len(prompts), price)
+            step = self._steps.prefill(sum(prompts), sum(prompt * (prompt + 1) for prompt in prompts) / 2)
+            self.busy_until_s = now_s + step.seconds
+            self.passes.note_prefill(now_s, self.busy_until_s, len(prompts), step)
         elif self.rows.count:
-            work = self.rows.work()
-            price = self._pricing.decode(*work)
-            self.busy_until_s = now_s + price.seconds
-            self.passes.note_decode(now_s, self.busy_until_s, work.rows, price)
+            rows = self.rows.next_pass()
+            step = self._steps.decode(*rows)
+            self.busy_until_s = now_s + step.seconds
+            self.passes.note_decode(now_s, self.busy_until_s, rows.rows, step)
         else:
             self.busy_until_s = NEVER
 

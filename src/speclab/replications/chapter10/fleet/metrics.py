@@ -1,4 +1,4 @@
-"""What a run comes to: latencies, promises kept, throughput, cost and energy.
+"""The metrics of a run: latencies, SLO attainment, throughput, cost and energy.
 
 Definitions are those of the public simulator *Disaggregated_Inference_Sim*. All tokens of one pass arrive together: the
 gap to the first of them is the time since the row's token before, the gaps between them are zero, and they count.
@@ -12,14 +12,14 @@ import numpy as np
 
 from speclab.replications.chapter10.fleet.fleet import Fleet
 from speclab.replications.chapter10.fleet.served import Floats, Ints, Served
-from speclab.replications.chapter10.fleet.workload import Workload
+from speclab.replications.chapter10.fleet.workload import FleetWorkload
 from speclab.roofline.devices import device
 
 RAMP = 0.1
-"""Share of the requests, the earliest, that no latency and no promise is judged by."""
+"""Share of the requests, the earliest, that no latency and no attainment is judged by."""
 
-PROMISE = 0.9
-"""Share of requests that must keep both promises for a load to count as carried."""
+ATTAINMENT_TARGET = 0.9
+"""Share of requests that must meet both SLOs for a load to count as carried."""
 
 METRICS = ("goodput_per_gpu", "usd_per_mtok", "j_per_tok", "ttft_p99_s", "tpot_p99_s", "itl_p99_s")
 """The six that the source's tables compare."""
@@ -84,16 +84,16 @@ def window(served: Served) -> Ints:
     return order[served.arrival_s[order] <= last]
 
 
-def attainment(served: Served, workload: Workload, multiple: float = 1.0) -> float:
-    """Return the share of requests in the window that keep both promises, each relaxed `multiple` times.
+def attainment(served: Served, workload: FleetWorkload, multiple: float = 1.0) -> float:
+    """Return the share of requests in the window that meet both SLOs, each relaxed `multiple` times.
 
-    A request that no instance could ever hold breaks them.
+    A request that no instance could ever hold misses them.
     """
     counted = window(served)
     decoded = np.maximum(served.requests.output[counted] - 1, 1)
     ttft_s = (served.first_s - served.arrival_s)[counted]
     tpot_s = (served.finish_s - served.first_s)[counted] / decoded
-    kept = (ttft_s <= multiple * workload.ttft_slo_s) & (tpot_s <= multiple * workload.tpot_slo_s)  # NaN breaks them
+    kept = (ttft_s <= multiple * workload.ttft_slo_s) & (tpot_s <= multiple * workload.tpot_slo_s)  # NaN misses them
     return float(kept.mean())
 
 
@@ -119,7 +119,7 @@ def total_energy(served: Served, fleet: Fleet) -> float:
 
 
 def at_capacity(served: Served, fleet: Fleet, *, saturated: bool = False) -> dict[str, float]:
-    """Return throughput, price and energy of a run."""
+    """Return throughput, cost and energy of a run."""
     requests_s, tokens_s = throughput(served, saturated=saturated)
     usd = device(fleet.device).usd_per_hour
     finished = np.isfinite(served.finish_s)

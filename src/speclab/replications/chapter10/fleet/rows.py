@@ -15,8 +15,8 @@ import numpy as np
 from speclab.replications.chapter10.fleet.draws import Bursts
 
 
-class Work(NamedTuple):
-    """What a pass is priced by; see `speclab.roofline.step.Rows`."""
+class PassRows(NamedTuple):
+    """What the time of a pass depends on; see `speclab.roofline.step.Rows`."""
 
     rows: int
     context: int
@@ -36,8 +36,8 @@ class DecodingRows(Protocol):
         """Add a row that has its first token and takes part from the next pass on."""
         ...
 
-    def work(self) -> Work:
-        """Return what the next pass does."""
+    def next_pass(self) -> PassRows:
+        """Return the rows of the next pass."""
         ...
 
     def done(self) -> list[tuple[int, int]]:
@@ -77,12 +77,12 @@ class PlannedRows:
         self._last[span.stop - 1].append((request, passes))
         self.count += 1
 
-    def work(self) -> Work:
+    def next_pass(self) -> PassRows:
         """Return the sums of the next pass."""
         here, context = self._next, self._context.item(self._next)
         if not self._speculates:
-            return Work(self.count, context, 0, 0)
-        return Work(self.count, context, self._drafted.item(here), self._drafted_context.item(here))
+            return PassRows(self.count, context, 0, 0)
+        return PassRows(self.count, context, self._drafted.item(here), self._drafted_context.item(here))
 
     def done(self) -> list[tuple[int, int]]:
         """Count the pass as done."""
@@ -118,14 +118,14 @@ class CutOffRows:
         """Add a row."""
         self._rows.append(_Row(request, prompt, bursts))
 
-    def work(self) -> Work:
+    def next_pass(self) -> PassRows:
         """Return the sums of the next pass."""
         rows = self._rows
         context = sum(row.context for row in rows)
         if len(rows) >= self._below:
-            return Work(len(rows), context, 0, 0)
+            return PassRows(len(rows), context, 0, 0)
         drafted = [row.context for row in rows if row.drafted[row.used]]
-        return Work(len(rows), context, len(drafted), sum(drafted))
+        return PassRows(len(rows), context, len(drafted), sum(drafted))
 
     def done(self) -> list[tuple[int, int]]:
         """Count the pass as done."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from speclab.replications.chapter10.fleet.pricing import Price
+from speclab.replications.chapter10.fleet.step_time import TimeAndEnergy
 from speclab.replications.chapter10.fleet.workload import Requests
 
 Floats = NDArray[np.float64]
@@ -40,21 +40,21 @@ class Passes:
     prompts: list[int] = field(default_factory=list)
     energy_j: float = 0.0
 
-    def note_decode(self, start_s: float, end_s: float, rows: int, price: Price) -> None:
+    def note_decode(self, start_s: float, end_s: float, rows: int, step: TimeAndEnergy) -> None:
         """Add a pass that wrote tokens."""
         self.start_s.append(start_s)
         self.end_s.append(end_s)
-        self.drafting_s.append(price.drafting_s)
+        self.drafting_s.append(step.drafting_s)
         self.rows.append(rows)
-        self.energy_j += price.energy_j
+        self.energy_j += step.energy_j
 
-    def note_prefill(self, start_s: float, end_s: float, prompts: int, price: Price) -> None:
+    def note_prefill(self, start_s: float, end_s: float, prompts: int, step: TimeAndEnergy) -> None:
         """Add a pass that read prompts."""
         self.prefill_start_s.append(start_s)
         self.prefill_end_s.append(end_s)
-        self.prefill_drafting_s.append(price.drafting_s)
+        self.prefill_drafting_s.append(step.drafting_s)
         self.prompts.append(prompts)
-        self.energy_j += price.energy_j
+        self.energy_j += step.energy_j
 
     @property
     def worked_s(self) -> float:

@@ -12,36 +12,36 @@ import numpy as np
 from speclab.replications.chapter10.fleet.draws import Bursts
 from speclab.replications.chapter10.fleet.fleet import Fleet
 from speclab.replications.chapter10.fleet.instance import NEVER, Instance
-from speclab.replications.chapter10.fleet.pricing import Pricing
 from speclab.replications.chapter10.fleet.rows import CutOffRows, DecodingRows, PlannedRows
 from speclab.replications.chapter10.fleet.served import Served
+from speclab.replications.chapter10.fleet.step_time import PrecomputedSteps
 from speclab.replications.chapter10.fleet.workload import Requests
 
 
-class Promise(NamedTuple):
-    """What a run must keep; one that is sure to break it too often is given up."""
+class SLO(NamedTuple):
+    """Latency targets of a run; a run that is sure to miss them too often is given up."""
 
     ttft_s: float
     tpot_s: float
     """Longest time to the first token, and for each token after it, s."""
     unjudged: int
     """Requests, the earliest, that are not judged; nor is what comes after the last session began."""
-    most_broken: float
-    """Judged requests that may break it."""
+    most_violations: float
+    """Judged requests that may miss it."""
 
 
-NO_PROMISE = Promise(math.inf, math.inf, 0, math.inf)
+NO_SLO = SLO(math.inf, math.inf, 0, math.inf)
 
 
-class TooOftenBroken(Exception):  # noqa: N818 - an answer, not a mistake
-    """A run broke its promise more often than it may."""
+class SLOViolated(Exception):  # noqa: N818 - an answer, not a mistake
+    """A run missed its SLO more often than allowed."""
 
 
 def serve(
     fleet: Fleet,
     requests: Requests,
     bursts: Sequence[Bursts] | None = None,
-    promise: Promise = NO_PROMISE,
+    slo: SLO = NO_SLO,
 ) -> Served:
     """Return what became of each request, and every pass.
 
@@ -53,24 +53,24 @@ def serve(
         What is asked, and when.
     bursts : sequence of Bursts, optional
         The draws of each request, or of more; made here where not given.
-    promise : Promise, optional
-        What is asked of the run; nothing by default.
+    slo : SLO, optional
+        Latency targets; none by default.
 
     Raises
     ------
-    TooOftenBroken
-        The promise is sure to be broken more often than it may be; the run stopped there.
+    SLOViolated
+        The SLO is sure to be missed more often than allowed; the run stopped there.
     """
     if bursts is None:
         bursts = [fleet.bursts(request, output - 1) for request, output in enumerate(requests.output.tolist())]
-    return _Run(fleet, requests, bursts, promise).whole()
+    return _Run(fleet, requests, bursts, slo).whole()
 
 
 class _Run:
     """One run; each request's times are kept by its number."""
 
-    def __init__(self, fleet: Fleet, requests: Requests, bursts: Sequence[Bursts], promise: Promise):
-        self._requests, self._bursts, self._promise = requests, bursts, promise
+    def __init__(self, fleet: Fleet, requests: Requests, bursts: Sequence[Bursts], slo: SLO):
+        self._requests, self._bursts, self._slo = requests, bursts, slo
         self._prompt, self._decoded = requests.prompt.tolist(), (requests.output - 1).tolist()
         self._think_s = requests.think_s.tolist()
         self._longest, self._total = fleet.kv_room, (requests.prompt + requests.output).tolist()
@@ -80,17 +80,17 @@ class _Run:
         self._coming = [(at, request) for request, at in enumerate(requests.arrival_s.tolist()) if not math.isnan(at)]
         heapq.heapify(self._coming)
         self._last_session_s = max(self._coming)[0]
-        self._arrived = self._broken = 0
+        self._arrived = self._violations = 0
         self._judged = [False] * count
-        pricing = Pricing(fleet.cost)
+        steps = PrecomputedSteps(fleet.step_model)
         self._instances = [
-            Instance(fleet, requests, _rows(fleet, bursts[:count]), pricing) for _ in range(fleet.instances)
+            Instance(fleet, requests, _rows(fleet, bursts[:count]), steps) for _ in range(fleet.instances)
         ]
 
     def whole(self) -> Served:
         """Run until nothing is left to do."""
         coming, instances = self._coming, self._instances
-        while self._broken <= self._promise.most_broken:
+        while self._violations <= self._slo.most_violations:
             instance = min(instances, key=lambda each: each.busy_until_s)
             if coming and coming[0][0] <= instance.busy_until_s:
                 self._arrive(*heapq.heappop(coming))
@@ -98,14 +98,14 @@ class _Run:
                 return self._served()
             else:
                 self._pass_done(instance, instance.busy_until_s)
-        raise TooOftenBroken
+        raise SLOViolated
 
     def _arrive(self, at: float, request: int) -> None:
         self._arrival_s[request] = at
         self._arrived += 1
-        self._judged[request] = self._arrived > self._promise.unjudged and at <= self._last_session_s
+        self._judged[request] = self._arrived > self._slo.unjudged and at <= self._last_session_s
         if self._total[request] > self._longest:  # no instance can ever hold it
-            self._broken += self._judged[request]
+            self._violations += self._judged[request]
             return
         number, instance = min(enumerate(self._instances), key=lambda each: each[1].load)
         self._instance[request] = number
@@ -134,9 +134,9 @@ class _Run:
             heapq.heappush(self._coming, (at + self._think_s[request + 1], request + 1))
         if self._judged[request]:
             first_s = self._first_s[request]
-            late = first_s - self._arrival_s[request] > self._promise.ttft_s
-            slow = at - first_s > self._promise.tpot_s * self._decoded[request]
-            self._broken += late or slow
+            late = first_s - self._arrival_s[request] > self._slo.ttft_s
+            slow = at - first_s > self._slo.tpot_s * self._decoded[request]
+            self._violations += late or slow
 
     def _served(self) -> Served:
         return Served(

@@ -37,7 +37,7 @@ class Length(Chosen):
         return min(self.most, max(1, round(drawn)))
 
 
-class Workload(Chosen):
+class FleetWorkload(Chosen):
     """Sessions that arrive as a Poisson process.
 
     Attributes
@@ -54,7 +54,7 @@ class Workload(Chosen):
     system_prompts, system_prompt : int
         How many system prompts there are, and their length in tokens; a session begins with one of them.
     ttft_slo_s, tpot_slo_s : float
-        Promised time to the first token and for each token after it, s.
+        SLOs of TTFT and TPOT, s.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Workload(Chosen):
 
     @property
     def session_s(self) -> float:
-        """Length of a session that just keeps its promises, s."""
+        """Length of a session that just meets its SLOs, s."""
         return self.turns * (self.think_s + self.ttft_slo_s + self.output.mean * self.tpot_slo_s)
 
     def sessions(self, rate: float) -> int:
@@ -106,12 +106,12 @@ class Requests:
         return len(self.prompt)
 
 
-def draw(workload: Workload, rate: float, seed: int, sessions: int | None = None) -> Requests:
+def draw(workload: FleetWorkload, rate: float, seed: int, sessions: int | None = None) -> Requests:
     """Return the requests of one run.
 
     Parameters
     ----------
-    workload : Workload
+    workload : FleetWorkload
         What they are like.
     rate : float
         Sessions per second.

@@ -21,7 +21,7 @@ def recording(variants: pd.DataFrame, first: str) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``requests``, ``variants`` (each with its passes and what they come to; times in ms) and ``first``.
+        ``requests``, ``variants`` (each with its passes and totals; times in ms) and ``first``.
 
     Raises
     ------

@@ -33,7 +33,7 @@ def exploration(
     *,
     workloads: Mapping[str, str],
     devices: Mapping[str, str],
-    levers: Mapping[str, tuple[str, str]],
+    presets: Mapping[str, tuple[str, str]],
     needed: float,
     first: str,
 ) -> dict[str, Any]:
@@ -46,17 +46,17 @@ def exploration(
         `FILTERS`. A missing metric is null.
     workloads, devices : mapping
         Name in the table to name for the reader, in order; other workloads and devices are left out.
-    levers : mapping
+    presets : mapping
         Name in the table to name for the reader and colour, in order.
     needed : float
-        Share of requests that must keep both promises for a configuration to pass a filter.
+        Share of requests that must meet both SLOs for a configuration to pass a filter.
     first : str
         The workload that is shown first.
     """
     known = points[
         points["workload"].isin(list(workloads))
         & points["device"].isin(list(devices))
-        & points["lever"].isin(list(levers))
+        & points["lever"].isin(list(presets))
     ]
     return {
         "metrics": [
@@ -64,7 +64,7 @@ def exploration(
         ],
         "workloads": _named(workloads),
         "devices": _named(devices),
-        "levers": [{"key": key, "label": label, "colour": colour} for key, (label, colour) in levers.items()],
+        "presets": [{"key": key, "label": label, "colour": colour} for key, (label, colour) in presets.items()],
         "filters": [{"key": "any", "label": "no filter"}, *_named(FILTERS)],
         "needed": needed,
         "points": [

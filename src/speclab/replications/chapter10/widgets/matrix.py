@@ -1,4 +1,4 @@
-"""The matrix of levers: what each changes, workload by workload, as a table whose colour only repeats its signs."""
+"""The matrix of presets: what each changes, workload by workload, as a table whose colour only repeats its signs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ METRICS = (
 
 
 def html(rows: pd.DataFrame, caption: str, workloads: Mapping[str, str]) -> str:
-    """Return one lever on one device as an HTML table: a row a workload, a column a metric.
+    """Return one preset on one device as an HTML table: a row a workload, a column a metric.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def html(rows: pd.DataFrame, caption: str, workloads: Mapping[str, str]) -> str:
         ``workload, metric, change, verdict, size, mark`` as in `chapter10.sweep`: `change` relative to
         the baseline (null: there is none), whether it is for the better, its size band (arrows), its caveats.
     caption : str
-        What the reader sees, as HTML: lever, device.
+        What the reader sees, as HTML: preset, device.
     workloads : mapping
         Name in the table to name for the reader, in order.
 

@@ -3,8 +3,8 @@
 from speclab.replications.validation.figures.calibration import (
     cost_of_tokens,
     predicted_beside_measured,
-    twin_speed_up,
+    replica_speed_up,
 )
 from speclab.replications.validation.figures.survey import speed_up_by_device
 
-__all__ = ["cost_of_tokens", "predicted_beside_measured", "speed_up_by_device", "twin_speed_up"]
+__all__ = ["cost_of_tokens", "predicted_beside_measured", "replica_speed_up", "speed_up_by_device"]

@@ -11,19 +11,21 @@ from speclab.figures.panels import WIDE, badge, concurrency_axis
 from speclab.figures.style import BLACK, BLUE, GREEN, GREY, PURPLE, style_of, styled
 from speclab.predict.errors import SPEED_UP, Predicted
 from speclab.predict.prediction import INTERVAL
-from speclab.replications.lab09.replica import DRAFT, EAGLE, Twin
+from speclab.replications.lab09.replica import DRAFT, EAGLE, FittedReplica
 
 METHODS = {"EAGLE-3": (BLUE, "s"), "EAGLE": (PURPLE, "^"), "ngram": (GREEN, "D")}
 CURVE = np.geomspace(1, 512, 73)
 
 
 @styled
-def twin_speed_up(model: Twin, published: Mapping[str, Mapping[float, float]], source: str, draws: int = 60) -> Figure:
-    """Draw the twin's speed-up on chat over concurrency with its band, and the published points, crossovers as rings.
+def replica_speed_up(
+    model: FittedReplica, published: Mapping[str, Mapping[float, float]], source: str, draws: int = 60
+) -> Figure:
+    """Draw the replica's speed-up on chat with its band, and the published points; crossovers are rings.
 
     Parameters
     ----------
-    model : Twin
+    model : FittedReplica
     published : dict of str to dict of float to float
         Speed-ups by arm and concurrency.
     source : str
@@ -79,15 +81,15 @@ def predicted_beside_measured(found: Sequence[Predicted], source: str) -> Figure
 
 
 @styled
-def cost_of_tokens(bills: Sequence[Mapping[str, float | None]], crossover: float | None, source: str) -> Figure:
+def cost_of_tokens(costs: Sequence[Mapping[str, float | None]], crossover: float | None, source: str) -> Figure:
     """Draw dollars and joules per million tokens over concurrency, with speculation and without."""
-    at = [float(each["concurrency"] or 0) for each in bills]
+    at = [float(each["concurrency"] or 0) for each in costs]
     figure = Figure(figsize=(WIDE[0], 3.6), layout="constrained")
     axes = figure.subplots(1, 2)
     for axis, unit, name in zip(axes, ("$", "J"), ("usd_per_mtok", "j_per_mtok"), strict=True):
         for prefix, arm in (("baseline_", "baseline"), ("", EAGLE)):
             style = style_of(arm)
-            values = [float(each[prefix + name] or np.nan) for each in bills]
+            values = [float(each[prefix + name] or np.nan) for each in costs]
             axis.plot(at, values, label=style.label, **style.as_line())
         if crossover is not None:
             axis.axvline(crossover, color=GREY, linewidth=1.0, linestyle=":")

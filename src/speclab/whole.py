@@ -1,4 +1,4 @@
-"""A small file of a record's folder, written whole or not at all."""
+"""A small file, written whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// What a step takes, and what drafting gains by it: the formulas of speclab.predict (price, predict, bill),
+// What a step takes, and what drafting gains by it: the formulas of speclab.predict (step_time, prediction, cost),
 // term by term, over the parameters that stand in the page. A test holds the two together.
 
 const MILLION = 1e6;
@@ -18,16 +18,16 @@ const passTime = (parameters, shape, load) => {
   const { flops, bytes } = workOf(shape, load);
   const [memory, compute] = [bytes / parameters.byte_per_s, flops / parameters.flop_per_s];
   const longer = Math.max(memory, compute);
-  return longer * (1 + (Math.min(memory, compute) / longer) ** parameters.bend) ** (1 / parameters.bend);
+  return longer * (1 + (Math.min(memory, compute) / longer) ** parameters.smoothing) ** (1 / parameters.smoothing);
 };
 
 // Tokens that a row keeps of a step, the acceptance curve cut at k
-const tokensAt = (question, k) => 1 + question.coverage * question.acceptance.slice(0, k).reduce((sum, share) => sum + share, 0);
+const tokensAt = (question, k) => 1 + question.draft_rate * question.acceptance.slice(0, k).reduce((sum, share) => sum + share, 0);
 
 // The passes of one step that prefills some prompt tokens: the target's, the drafter's first, which caches what was
 // verified, are alike; its later ones
-const passesOf = ({ context, coverage }, batch, k, prompts) => {
-  const positions = 1 + k * coverage;
+const passesOf = ({ context, draft_rate }, batch, k, prompts) => {
+  const positions = 1 + k * draft_rate;
   return { whole: { tokens: batch * positions, prompts, batch, positions, context }, later: { tokens: batch, prompts: 0, batch, positions: 1, context } };
 };
 
@@ -56,7 +56,7 @@ const stepTime = (parameters, question, batch, k, tokens = k ? tokensAt(question
 // The launch part of a draft position, from what k of them were measured to add at one row; below 0 where the model's
 // own passes take longer than that
 const launchTime = (parameters, question, k, positionTime) => {
-  const bare = { ...question, coverage: 1, launch_s: 0 };
+  const bare = { ...question, draft_rate: 1, launch_s: 0 };
   const tokens = tokensAt(question, question.acceptance.length);
   const added = stepTime(parameters, bare, 1, k, tokens) - stepTime(parameters, bare, 1, 0);
   return positionTime - added / k;
@@ -86,7 +86,7 @@ const joulesOf = (device, shape, load) => {
 };
 
 // Dollars and joules of a million tokens
-const billOf = (device, parameters, question, batch, k) => {
+const costOf = (device, parameters, question, batch, k) => {
   const tokens = k ? tokensAt(question, k) : 1;
   const seconds = stepTime(parameters, question, batch, k);
   const { whole, later } = passesOf(question, batch, k, question.prompt ? (batch * tokens * question.prompt) / question.answer : 0);

@@ -1,4 +1,4 @@
-"""The levers: ways to speculate, on the page's fleet. Every acceptance is assumed; each lever says from what.
+"""AssumedSpeculation presets on the page's fleet. Every acceptance is assumed; each preset says from what.
 
 ``mtp`` and ``draft-1b`` are the page's. ``eagle3`` and ``ngram`` take acceptance by position from what Lab 9 published
 (`replications.published`): the mean length fixes a geometric curve. ``mtp-cut-off`` is ``mtp`` in passes of fewer than
@@ -16,12 +16,12 @@ from speclab import lab as labs
 from speclab.config import validated
 from speclab.errors import UserError
 from speclab.replications import published
-from speclab.replications.chapter10.fleet.fleet import Charges, Fleet, Speculation
+from speclab.replications.chapter10.fleet.fleet import AssumedSpeculation, Charges, Fleet
 from speclab.replications.chapter10.presets import ALPHA, fleet
 
-LEVERS = ("baseline", "mtp", "draft-1b", "eagle3", "ngram", "mtp-cut-off")
+PRESETS = ("baseline", "mtp", "draft-1b", "eagle3", "ngram", "mtp-cut-off")
 PAGE = ("baseline", "mtp", "draft-1b")
-"""The levers of the page's two tables, the baseline among them."""
+"""The presets of the page's two tables, the baseline among them."""
 
 CUT_OFF_ROWS = 128
 """Rows of a pass from which on ``mtp-cut-off`` decodes plainly. By `cut_offs` rows of short context gain up to between
@@ -31,19 +31,19 @@ _REVISES = "coding-agent"  # its answers repeat their prompt, as Lab 9's revisio
 
 
 class Assumed(NamedTuple):
-    """How a lever speculates, and what that rests on."""
+    """How a preset speculates, and what that rests on."""
 
-    speculation: Speculation | None
+    speculation: AssumedSpeculation | None
     source: str
 
 
-def assumed(lever: str, workload: str, cut_off_rows: int = CUT_OFF_ROWS) -> Assumed:
-    """Return how a lever speculates on a workload, and where its acceptance is from.
+def assumed(preset: str, workload: str, cut_off_rows: int = CUT_OFF_ROWS) -> Assumed:
+    """Return how a preset speculates on a workload, and where its acceptance is from.
 
     Parameters
     ----------
-    lever : str
-        One of `LEVERS`.
+    preset : str
+        One of `PRESETS`.
     workload : str
         Decides the acceptance of ``eagle3`` and ``ngram``.
     cut_off_rows : int
@@ -52,38 +52,40 @@ def assumed(lever: str, workload: str, cut_off_rows: int = CUT_OFF_ROWS) -> Assu
     Raises
     ------
     UserError
-        There is no such lever, or the cut-off is below one row.
+        There is no such preset, or the cut-off is below one row.
     """
     flat = f"alpha = {ALPHA} at every position, the source's assumption"
-    if lever == "baseline":
+    if preset == "baseline":
         return Assumed(None, "nothing is drafted")
-    if lever == "mtp":
-        return Assumed(Speculation(drafter="mtp-head-70b", k=3, alpha=ALPHA), flat)
-    if lever == "draft-1b":
-        return Assumed(Speculation(drafter="llama-3.2-1b", k=4, alpha=ALPHA), flat)
-    if lever == "mtp-cut-off":
+    if preset == "mtp":
+        return Assumed(AssumedSpeculation(drafter="mtp-head-70b", k=3, alpha=ALPHA), flat)
+    if preset == "draft-1b":
+        return Assumed(AssumedSpeculation(drafter="llama-3.2-1b", k=4, alpha=ALPHA), flat)
+    if preset == "mtp-cut-off":
         keys = {"drafter": "mtp-head-70b", "k": 3, "alpha": ALPHA, "below_rows": cut_off_rows}
-        return Assumed(validated(Speculation, keys), f"{flat}; in passes of fewer than {cut_off_rows} rows")
-    if lever == "eagle3":
+        return Assumed(validated(AssumedSpeculation, keys), f"{flat}; in passes of fewer than {cut_off_rows} rows")
+    if preset == "eagle3":
         return _eagle3("revision" if workload == _REVISES else "chat")
-    if lever == "ngram":
+    if preset == "ngram":
         return _ngram("revision" if workload == _REVISES else "chat")
-    raise UserError(f"unknown lever {lever!r}", f"the known levers: {', '.join(LEVERS)}", key="lever")
+    raise UserError(
+        f"unknown speculation preset {preset!r}", f"the known presets: {', '.join(PRESETS)}", key="speculation"
+    )
 
 
-def lever_fleet(
-    device: str, lever: str, workload: str, charges: Charges | None = None, cut_off_rows: int = CUT_OFF_ROWS
+def preset_fleet(
+    device: str, preset: str, workload: str, charges: Charges | None = None, cut_off_rows: int = CUT_OFF_ROWS
 ) -> Fleet:
-    """Return the page's fleet with a lever pulled, and what its drafter is charged besides its work.
+    """Return the page's fleet that speculates by a preset, and what its drafter is charged besides its work.
 
     Raises
     ------
     UserError
-        An unknown device or lever, or a model that does not fit the fleet.
+        An unknown device or preset, or a model that does not fit the fleet.
     """
-    speculation = assumed(lever, workload, cut_off_rows).speculation
-    pulled = {"speculation": speculation, "charges": charges or Charges()}
-    return validated(Fleet, {**dict(fleet(device)), **pulled})
+    speculation = assumed(preset, workload, cut_off_rows).speculation
+    changed = {"speculation": speculation, "charges": charges or Charges()}
+    return validated(Fleet, {**dict(fleet(device)), **changed})
 
 
 @cache
@@ -93,7 +95,7 @@ def _eagle3(workload: str) -> Assumed:
     ratio = float(brentq(lambda r: r + r**2 + r**3 - (length - 1), 0.01, 1.0))
     curve = tuple(ratio**position for position in (1, 2, 3))
     source = f"Lab 9's published length on {workload}, {length:g} tokens a draft, on a geometric curve"
-    return Assumed(Speculation(drafter="eagle3-head-70b", k=3, marginal=curve), source)
+    return Assumed(AssumedSpeculation(drafter="eagle3-head-70b", k=3, marginal=curve), source)
 
 
 @cache
@@ -107,10 +109,10 @@ def _ngram(workload: Literal["chat", "revision"]) -> Assumed:
     arm = labs.load("lab09").arm("ngram-k8").simulated
     if arm is None:
         raise UserError("missing", "add the simulator's assumptions", key="simulated")
-    coverage = arm.coverage[workload]
-    speculation = Speculation(k=8, marginal=curve, coverage=coverage, host_s=arm.host_ms_per_step * 1e-3)
+    draft_rate = arm.draft_rate[workload]
+    speculation = AssumedSpeculation(k=8, marginal=curve, draft_rate=draft_rate, host_s=arm.host_ms_per_step * 1e-3)
     source = (
-        f"Lab 9's published {length:g} tokens a draft on {workload}, near geometric; a draft on {coverage:.0%} of "
+        f"Lab 9's published {length:g} tokens a draft on {workload}, near geometric; a draft on {draft_rate:.0%} of "
         f"passes and {arm.host_ms_per_step:g} ms of host time a pass, as assumed in the simulated Lab 9"
     )
     return Assumed(speculation, source)

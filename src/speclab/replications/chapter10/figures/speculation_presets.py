@@ -1,4 +1,4 @@
-"""What each lever changes for a fleet that serves: over workloads, as a trade-off, and with its costs charged."""
+"""What each preset changes for a fleet that serves: over workloads, as a trade-off, and with its costs charged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from speclab.figures.panels import WIDE, badge, in_order
 from speclab.figures.style import ARMS, BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, ArmStyle, styled
 from speclab.findings.pareto import on_front
 
-LEVERS = {
+PRESET_STYLES = {
     "baseline": ARMS["baseline"],
     "mtp": ArmStyle("MTP head, k=3", ORANGE, "o", "-"),
     "draft-1b": ArmStyle("draft model, k=4", VERMILION, "^", "--"),
@@ -22,20 +22,20 @@ LEVERS = {
     "ngram": ArmStyle("n-gram, k=8", GREEN, "D", "-."),
     "mtp-cut-off": ArmStyle("MTP head below a cut-off", PURPLE, "v", "--"),
 }
-"""How the levers are drawn: as the lab's arms where they are the same drafter."""
+"""How the presets are drawn: as the lab's arms where they are the same drafter."""
 
 CHARGED = {"none": SKY, "launches": BLUE, "all-reduces": PURPLE, "both": BLACK}
 """Colours of what a draft pass is charged with."""
 
 
-def lever_of(slug: str) -> ArmStyle:
-    """Return how a lever is drawn."""
-    return LEVERS.get(slug, ArmStyle(slug, GREY, "x", "-"))
+def preset_style(slug: str) -> ArmStyle:
+    """Return how a preset is drawn."""
+    return PRESET_STYLES.get(slug, ArmStyle(slug, GREY, "x", "-"))
 
 
 @styled
 def gains(sweep: pd.DataFrame, device: str, workloads: Mapping[str, str], source: str) -> Figure:
-    """Draw each lever's change of goodput and of TPOT p99, workload by workload, on one device.
+    """Draw each preset's change of goodput and of TPOT p99, workload by workload, on one device.
 
     Parameters
     ----------
@@ -49,18 +49,18 @@ def gains(sweep: pd.DataFrame, device: str, workloads: Mapping[str, str], source
         Badge of the numbers.
     """
     here = sweep[(sweep["device"] == device) & (sweep["lever"] != "baseline")]
-    levers = in_order(here["lever"], LEVERS)
-    figure = Figure(figsize=(WIDE[0], 1.3 + 0.2 * len(levers) * len(workloads)), layout="constrained")
+    presets = in_order(here["lever"], PRESET_STYLES)
+    figure = Figure(figsize=(WIDE[0], 1.3 + 0.2 * len(presets) * len(workloads)), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
-    thick = 0.8 / len(levers)
+    thick = 0.8 / len(presets)
     for axis, metric, title in zip(
         axes, ("goodput_per_gpu", "tpot_p99_s"), ("Goodput per GPU, at capacity", "TPOT p99, at the same load"),
         strict=True,
     ):  # fmt: skip
-        for place, lever in enumerate(levers):
-            rows = here[(here["lever"] == lever) & (here["metric"] == metric)].set_index("workload")["change"]
-            heights = [row + (place - (len(levers) - 1) / 2) * thick for row in range(len(workloads))]
-            style = lever_of(lever)
+        for place, preset in enumerate(presets):
+            rows = here[(here["lever"] == preset) & (here["metric"] == metric)].set_index("workload")["change"]
+            heights = [row + (place - (len(presets) - 1) / 2) * thick for row in range(len(workloads))]
+            style = preset_style(preset)
             changes = rows.reindex(list(workloads))
             axis.barh(heights, changes, height=thick * 0.9, color=style.colour, label=style.label)
         axis.axvline(0, color=BLACK, linewidth=1.0)
@@ -100,7 +100,7 @@ def frontier(
         rows = known[known["workload"] == workload].dropna(subset=["goodput_per_gpu", "tpot_p99_s"])
         good = rows["slo_1x"] >= needed
         for (_, row), passes in zip(rows.iterrows(), good, strict=True):
-            colour = lever_of(row["lever"]).colour
+            colour = preset_style(row["lever"]).colour
             axis.plot(
                 1000 * row["tpot_p99_s"], row["goodput_per_gpu"], marker=markers[row["device"]], markersize=6,
                 linestyle="none", color=colour, markerfacecolor=colour if passes else "none",
@@ -113,7 +113,7 @@ def frontier(
         axis.set_xlabel("TPOT p99, ms")
     for axis in (axes[0], axes[3]):
         axis.set_ylabel("goodput, req/s per GPU")
-    _key(axes[len(workloads)], in_order(known["lever"], LEVERS), devices, markers)
+    _key(axes[len(workloads)], in_order(known["lever"], PRESET_STYLES), devices, markers)
     badge(figure, source)
     return figure
 
@@ -122,9 +122,11 @@ def _staircase(axis: Axes, front: pd.DataFrame) -> None:
     axis.step(1000 * front["tpot_p99_s"], front["goodput_per_gpu"], where="post", color=BLACK, linewidth=1.0, zorder=1)
 
 
-def _key(axis: Axes, levers: list[str], devices: Mapping[str, str], markers: Mapping[str, str]) -> None:
+def _key(axis: Axes, presets: list[str], devices: Mapping[str, str], markers: Mapping[str, str]) -> None:
     axis.axis("off")
-    handles = [Line2D([], [], color=lever_of(each).colour, linewidth=5, label=lever_of(each).label) for each in levers]
+    handles = [
+        Line2D([], [], color=preset_style(each).colour, linewidth=5, label=preset_style(each).label) for each in presets
+    ]
     handles += [
         Line2D([], [], color=GREY, marker=markers[slug], linestyle="none", label=name) for slug, name in devices.items()
     ]
@@ -147,15 +149,15 @@ def charged(charges: pd.DataFrame, workloads: Mapping[str, str], source: str) ->
     source : str
         Badge of the numbers.
     """
-    levers = in_order(charges["lever"][charges["lever"] != "baseline"], LEVERS)
+    presets = in_order(charges["lever"][charges["lever"] != "baseline"], PRESET_STYLES)
     kinds = in_order(charges["charged"], CHARGED)
     rows_shown = [slug for slug in workloads if slug in set(charges["workload"])]
     figure = Figure(figsize=(WIDE[0], 1.3 + 0.55 * len(rows_shown)), layout="constrained")
-    axes = figure.subplots(1, len(levers), sharey=True, sharex=True, squeeze=False)[0]
+    axes = figure.subplots(1, len(presets), sharey=True, sharex=True, squeeze=False)[0]
     thick = 0.8 / len(kinds)
-    for axis, lever in zip(axes, levers, strict=True):
+    for axis, preset in zip(axes, presets, strict=True):
         for place, kind in enumerate(kinds):
-            rows = charges[(charges["lever"] == lever) & (charges["charged"] == kind)].set_index("workload")["change"]
+            rows = charges[(charges["lever"] == preset) & (charges["charged"] == kind)].set_index("workload")["change"]
             heights = [row + (place - (len(kinds) - 1) / 2) * thick for row in range(len(rows_shown))]
             changes = rows.reindex(rows_shown)
             axis.barh(heights, changes, height=thick * 0.9, color=CHARGED.get(kind, GREY), label=f"charged: {kind}")
@@ -164,7 +166,7 @@ def charged(charges: pd.DataFrame, workloads: Mapping[str, str], source: str) ->
                     f"{change:+.0%}", (max(change, 0), height), xytext=(3, 0), textcoords="offset points", va="center",
                     fontsize=8.5,
                 )  # fmt: skip
-        axis.set_title(lever_of(lever).label)
+        axis.set_title(preset_style(preset).label)
         axis.axvline(0, color=BLACK, linewidth=1.0)
         axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+.0%}"))
         axis.set_xlabel("change of goodput per GPU")

@@ -1,6 +1,6 @@
-"""The price of one pass with everything that does not change worked out beforehand.
+"""The time and energy of one pass, with everything that does not change worked out beforehand.
 
-`StepCost` says what a step costs; a simulation asks it a million times. This is the same arithmetic in the same order,
+`StepModel` says what a step takes; a simulation asks it a million times. This is the same arithmetic in the same order,
 so that both agree to the last bit (a test holds them together).
 """
 
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from speclab.roofline.cost import Work, pass_time
-from speclab.roofline.step import StepCost
+from speclab.roofline.forward_pass import Work, pass_time
+from speclab.roofline.step import StepModel
 from speclab.roofline.transformers import BYTES_PER_VALUE, Transformer
 
 
-class Price(NamedTuple):
+class TimeAndEnergy(NamedTuple):
     """Time and energy of one step."""
 
     seconds: float
@@ -23,36 +23,36 @@ class Price(NamedTuple):
     """Dynamic energy of GPUs and links, J."""
 
 
-PassPrice = Callable[[float, float, float], tuple[float, float]]
-"""From a pass's three sums (`speclab.roofline.cost`) to its seconds and joules."""
+PassFunction = Callable[[float, float, float], tuple[float, float]]
+"""From a pass's three sums (`speclab.roofline.forward_pass`) to its seconds and joules."""
 
 
-class Pricing:
-    """Prices the steps of one `StepCost` that either read prompts or write tokens.
+class PrecomputedSteps:
+    """Times the steps of one `StepModel` that either read prompts or write tokens.
 
     Parameters
     ----------
-    cost : StepCost
-        What is priced.
+    model : StepModel
+        What is timed.
     """
 
-    def __init__(self, cost: StepCost):
-        self._k, self._floor_s = cost.k, cost.floor_s
-        self._overhead_s, self._host_s = cost.overhead_s, cost.host_s
-        self._beyond_last = (cost.k + 1) * (cost.k + 2) / 2 - 1
-        self._target = _pass_price(cost, cost.target, reduces=True)
-        self._drafter = _draft_price(cost)
+    def __init__(self, model: StepModel):
+        self._k, self._floor_s = model.k, model.floor_s
+        self._overhead_s, self._host_s = model.overhead_s, model.host_s
+        self._beyond_last = (model.k + 1) * (model.k + 2) / 2 - 1
+        self._target = _pass_function(model, model.target, reduces=True)
+        self._drafter = _draft_function(model)
 
-    def prefill(self, tokens: int, attended: float) -> Price:
-        """Return the price of reading prompts of `tokens` tokens in all."""
+    def prefill(self, tokens: int, attended: float) -> TimeAndEnergy:
+        """Return the time and energy of reading prompts of `tokens` tokens in all."""
         seconds, joules = self._target(tokens, attended, tokens)
         drafting_s = drafting_j = 0.0
         if self._drafter is not None:
             drafting_s, drafting_j = self._drafter(tokens, attended, tokens)
-        return Price(seconds + self._overhead_s + drafting_s + self._host_s, drafting_s, joules + drafting_j)
+        return TimeAndEnergy(seconds + self._overhead_s + drafting_s + self._host_s, drafting_s, joules + drafting_j)
 
-    def decode(self, count: int, context: int, drafted: int, drafted_context: int) -> Price:
-        """Return the price of one pass over rows (see `speclab.roofline.step.Rows`)."""
+    def decode(self, count: int, context: int, drafted: int, drafted_context: int) -> TimeAndEnergy:
+        """Return the time and energy of one pass over rows (see `speclab.roofline.step.Rows`)."""
         k, drafter = self._k, self._drafter
         tokens = count + k * drafted
         attended = context + count + k * drafted_context + drafted * self._beyond_last
@@ -66,28 +66,28 @@ class Pricing:
                 more_s, more_j = drafter(drafted, cached, cached)
                 drafting_s += more_s
                 joules += more_j
-        return Price(seconds + self._overhead_s + drafting_s + self._host_s, drafting_s, joules)
+        return TimeAndEnergy(seconds + self._overhead_s + drafting_s + self._host_s, drafting_s, joules)
 
 
-def _draft_price(cost: StepCost) -> PassPrice | None:
-    if cost.drafter is None:
+def _draft_function(model: StepModel) -> PassFunction | None:
+    if model.drafter is None:
         return None
-    return _pass_price(
-        cost, cost.drafter, reduces=cost.draft_all_reduce, floor_s=cost.floor_s, overhead_s=cost.draft_overhead_s
+    return _pass_function(
+        model, model.drafter, reduces=model.draft_all_reduce, floor_s=model.floor_s, overhead_s=model.draft_overhead_s
     )
 
 
-def _pass_price(
-    cost: StepCost, shape: Transformer, *, reduces: bool, floor_s: float = 0.0, overhead_s: float = 0.0
-) -> PassPrice:
-    device = cost.device
+def _pass_function(
+    model: StepModel, shape: Transformer, *, reduces: bool, floor_s: float = 0.0, overhead_s: float = 0.0
+) -> PassFunction:
+    device = model.device
     flop_per_s, byte_per_s, budget_w = device.flop_per_s, device.byte_per_s, device.dynamic_power_w
     pj_per_flop, pj_per_byte = device.pj_per_flop, device.pj_per_byte
     flops_a_token, flops_a_pair = 2 * shape.matmul_parameters, 4 * shape.layers * shape.width
     weights = BYTES_PER_VALUE * shape.matmul_parameters
     bytes_a_token, bytes_cached = BYTES_PER_VALUE * shape.width, shape.kv_bytes_per_token
 
-    def price(tokens: float, attended: float, kv_tokens: float) -> tuple[float, float]:
+    def roofline(tokens: float, attended: float, kv_tokens: float) -> tuple[float, float]:
         flops = flops_a_token * tokens + flops_a_pair * attended
         size = weights + bytes_a_token * tokens + kv_tokens * bytes_cached
         compute_s = flops / flop_per_s
@@ -102,7 +102,7 @@ def _pass_price(
     gpus, link, times = device.gpus, device.link, 2 * shape.layers
 
     def charged(tokens: float, attended: float, kv_tokens: float) -> tuple[float, float]:
-        seconds, joules = price(tokens, attended, kv_tokens)
+        seconds, joules = roofline(tokens, attended, kv_tokens)
         seconds = (seconds if seconds > floor_s else floor_s) + overhead_s
         if reduces and link is not None and gpus > 1:
             size = tokens * bytes_a_token
@@ -112,4 +112,4 @@ def _pass_price(
             )
         return seconds, joules
 
-    return charged if floor_s or overhead_s or (reduces and gpus > 1) else price
+    return charged if floor_s or overhead_s or (reduces and gpus > 1) else roofline

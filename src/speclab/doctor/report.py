@@ -24,18 +24,18 @@ def rendered(diagnoses: Sequence[Diagnosis]) -> RenderableType:
     groups: dict[str | None, list[Diagnosis]] = {}
     for diagnosis in diagnoses:
         groups.setdefault(diagnosis.arm, []).append(diagnosis)
-    return Group(*(part for arm, found in groups.items() for part in _block(arm, found)))
+    return Group(*(part for arm, of_arm in groups.items() for part in _block(arm, of_arm)))
 
 
 def counted(diagnoses: Sequence[Diagnosis]) -> str:
     """Return how many diagnoses there are of each level, the worst first."""
-    counts = {level: sum(found.level == level for found in diagnoses) for level in LEVELS}
+    counts = {level: sum(diagnosis.level == level for diagnosis in diagnoses) for level in LEVELS}
     return " · ".join(f"{count} {level}" for level, count in counts.items() if count)
 
 
 def to_json(diagnoses: Sequence[Diagnosis]) -> str:
     """Return the diagnoses as one JSON list of flat objects."""
-    return json.dumps([found.model_dump() for found in diagnoses], indent=1, ensure_ascii=False)
+    return json.dumps([diagnosis.model_dump() for diagnosis in diagnoses], indent=1, ensure_ascii=False)
 
 
 def _block(arm: str | None, diagnoses: Sequence[Diagnosis]) -> Iterator[RenderableType]:
@@ -44,20 +44,20 @@ def _block(arm: str | None, diagnoses: Sequence[Diagnosis]) -> Iterator[Renderab
     table.add_column(no_wrap=True, min_width=14)
     table.add_column(max_width=16, overflow="fold")
     table.add_column(overflow="fold")
-    for found in diagnoses:
-        if found.level != "fine":
-            table.add_row(Text(found.level, style=STYLES[found.level]), found.rule, _told(found))
-    fine = [found.rule for found in diagnoses if found.level == "fine"]
+    for diagnosis in diagnoses:
+        if diagnosis.level != "fine":
+            table.add_row(Text(diagnosis.level, style=STYLES[diagnosis.level]), diagnosis.rule, _text(diagnosis))
+    fine = [diagnosis.rule for diagnosis in diagnoses if diagnosis.level == "fine"]
     if fine:
         table.add_row(Text("fine", style=STYLES["fine"]), "", Text(", ".join(fine)))
     yield table
     yield ""
 
 
-def _told(diagnosis: Diagnosis) -> Text:
-    told = Text(diagnosis.found)
+def _text(diagnosis: Diagnosis) -> Text:
+    text = Text(diagnosis.found)
     if diagnosis.remedy:
-        told.append(f" → {diagnosis.remedy}", style="italic")
+        text.append(f" → {diagnosis.remedy}", style="italic")
     if diagnosis.cites:
-        told.append(f"  [{', '.join(diagnosis.cites)}]", style="dim")
-    return told
+        text.append(f"  [{', '.join(diagnosis.cites)}]", style="dim")
+    return text

@@ -1,8 +1,8 @@
 """Operations, bytes and time of one forward pass: a roofline with a power limit.
 
 A pass is any mix of rows; row i runs c_i new positions on top of C_i cached tokens. Decode is c = 1, verifying k
-drafts is c = k + 1, a prompt is C = 0. Three sums describe the whole pass, so it costs the same to price one row or a
-thousand:
+drafts is c = k + 1, a prompt is C = 0. Three sums describe the whole pass, whatever its
+number of rows:
 
 - ``tokens``: sum of c_i,
 - ``attended``: sum of c_i (2 C_i + c_i + 1) / 2, the pairs of a query and a key,

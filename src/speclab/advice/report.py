@@ -39,7 +39,7 @@ def _blocks(advice: Advice) -> Iterator[RenderableType]:
     yield Text("Where to switch", style="bold")
     for part in advice.parts:
         for change in part.changes:
-            yield Text(f"  {part.name}: {change.told}")
+            yield Text(f"  {part.name}: {change.sentence}")
         if not part.changes:
             yield Text(f"  {part.name}: nowhere in the measured range")
     for frame in (frames.tax(advice), frames.chosen_k(advice)):

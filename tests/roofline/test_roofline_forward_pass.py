@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speclab.roofline.cost import LOWEST_CLOCK, Work, decode, pass_seconds, pass_time, prefill, verify, work
 from speclab.roofline.devices import DEVICES, device
+from speclab.roofline.forward_pass import LOWEST_CLOCK, Work, decode, pass_seconds, pass_time, prefill, verify, work
 from speclab.roofline.transformers import transformer
 
 H100 = device("h100-sxm")

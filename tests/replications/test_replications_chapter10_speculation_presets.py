@@ -7,7 +7,7 @@ from matplotlib.patches import Rectangle
 
 from speclab.figures.style import ARMS, GREY
 from speclab.replications.chapter10 import figures
-from speclab.replications.chapter10.figures.levers import LEVERS, lever_of
+from speclab.replications.chapter10.figures.speculation_presets import PRESET_STYLES, preset_style
 
 SOURCE = "simulated (h100-sxm)"
 WORKLOADS = {"chat": "Chat", "voice": "Real-time voice"}
@@ -17,9 +17,9 @@ DEVICES = {"h100-sxm": "H100 SXM", "b200": "B200"}
 def sweep() -> pd.DataFrame:
     return pd.DataFrame(
         [
-            {"device": device, "workload": workload, "lever": lever, "metric": metric, "change": change}
+            {"device": device, "workload": workload, "lever": preset, "metric": metric, "change": change}
             for device, by in (("h100-sxm", 1.0), ("b200", 0.1))
-            for workload, lever, gain, time in (
+            for workload, preset, gain, time in (
                 ("chat", "baseline", 0.0, 0.0),
                 ("voice", "baseline", 0.0, 0.0),
                 ("voice", "mtp", 1.42 * by, -0.45),
@@ -57,7 +57,7 @@ def test_what_misses_its_slos_is_hollow_and_off_the_front() -> None:
     figure = figures.frontier(points, WORKLOADS, DEVICES, SOURCE, 0.9)
     lines = figure.axes[0].lines
     faces = [line.get_markerfacecolor() for line in lines[:3]]
-    assert faces == [LEVERS["baseline"].colour, LEVERS["mtp"].colour, "none"]
+    assert faces == [PRESET_STYLES["baseline"].colour, PRESET_STYLES["mtp"].colour, "none"]
     assert list(lines[3].get_xdata()) == pytest.approx([16.0])  # type: ignore[call-overload]
     assert figure.axes[1].get_title(loc="left") == "Real-time voice"
 
@@ -65,8 +65,8 @@ def test_what_misses_its_slos_is_hollow_and_off_the_front() -> None:
 def test_a_charge_has_its_own_bar_beside_the_free_one() -> None:
     charges = pd.DataFrame(
         [
-            {"workload": "voice", "lever": lever, "charged": charged, "change": change}
-            for lever, free, paid in (("mtp", 1.42, 1.40), ("draft-1b", 1.74, 1.09))
+            {"workload": "voice", "lever": preset, "charged": charged, "change": change}
+            for preset, free, paid in (("mtp", 1.42, 1.40), ("draft-1b", 1.74, 1.09))
             for charged, change in (("none", free), ("both", paid))
         ]
     )
@@ -77,8 +77,8 @@ def test_a_charge_has_its_own_bar_beside_the_free_one() -> None:
 
 
 def test_a_drafter_looks_the_same_in_the_lab_and_here() -> None:
-    assert LEVERS["baseline"] == ARMS["baseline"]
-    for lever, arm in (("draft-1b", "draft-1b-k3"), ("eagle3", "eagle3-k3"), ("ngram", "ngram-k8")):
-        assert (LEVERS[lever].colour, LEVERS[lever].marker) == (ARMS[arm].colour, ARMS[arm].marker)
-    assert len({to_rgb(each.colour) for each in LEVERS.values()}) == len(LEVERS)
-    assert lever_of("unheard-of").colour == GREY
+    assert PRESET_STYLES["baseline"] == ARMS["baseline"]
+    for preset, arm in (("draft-1b", "draft-1b-k3"), ("eagle3", "eagle3-k3"), ("ngram", "ngram-k8")):
+        assert (PRESET_STYLES[preset].colour, PRESET_STYLES[preset].marker) == (ARMS[arm].colour, ARMS[arm].marker)
+    assert len({to_rgb(each.colour) for each in PRESET_STYLES.values()}) == len(PRESET_STYLES)
+    assert preset_style("unheard-of").colour == GREY
