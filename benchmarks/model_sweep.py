@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "model"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "replications"))
 
 import plain_serving
 
