@@ -1,4 +1,4 @@
-"""The files at the root and in docs/ name paths, definitions and commands that there are."""
+"""The files at the root and in docs/ name paths and definitions that there are (commands: test_cli_named)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-import typer.main
 
 from speclab import paths
-from speclab.cli import cli
 
 ROOT = paths.root()
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "tests/README.md")]
@@ -42,21 +40,10 @@ def found(path: str) -> Path | None:
     return None
 
 
-def is_command(words: list[str]) -> bool:
-    command = typer.main.get_command(cli)
-    for word in words:
-        if not hasattr(command, "commands") or not re.fullmatch(r"[a-z][a-z-]*", word):
-            break
-        command = command.commands.get(word)
-    return command is not None
-
-
 def test_what_is_looked_for_is_found() -> None:
     assert found("roofline/")
     assert found("labs/lab09/lab.yml")
     assert not found("model/")
-    assert is_command(["drafter", "try"])
-    assert not is_command(["drafter", "grow"])
     assert len([span for page in PAGES for span in spans(page) if PATH.fullmatch(span)]) > 80
 
 
@@ -64,8 +51,6 @@ def test_what_is_looked_for_is_found() -> None:
 def test_a_page_names_what_there_is(page: Path) -> None:
     named = [span for span in spans(page) if PATH.fullmatch(span) and not span.startswith(MADE)]
     assert [path for path in named if path not in OF_ANY_FOLDER and not found(path)] == []
-    commands = [span.split()[1:] for span in spans(page) if re.match(r"(\.venv\S*/bin/)?speclab ", span)]
-    assert [words for words in commands if not is_command(words)] == []
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", text_of(page))
     assert [link for link in links if not (page.parent / link).exists()] == []
 

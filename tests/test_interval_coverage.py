@@ -87,5 +87,5 @@ def test_the_kept_experiment_says_what_the_book_says():
 
 def test_a_missing_experiment_names_its_command(tmp_path, monkeypatch):
     monkeypatch.setenv("SPECLAB_ROOT", str(tmp_path))
-    with pytest.raises(UserError, match=r"python -m speclab\.interval_coverage\.experiment"):
+    with pytest.raises(UserError, match=r"python -m speclab\.coverage\.experiment"):
         experiment.read()
