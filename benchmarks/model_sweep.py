@@ -2,7 +2,7 @@
 
 Requests and tokens simulated per second, for one run of each workload at twice the reference load, against the plain
 one-token-at-a-time implementation of the tests, whose timestamps must be the same; then the sixteen-row table after
-import. With ``--sweep`` the whole sweep too: five workloads, three levers, three devices, with capacity searches.
+import. With ``--sweep`` the whole sweep too: five workloads, three presets, three devices, with capacity searches.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "model"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "replications"))
 
 import plain_serving
 
 from speclab.replications.chapter10 import device_table, sweep
 from speclab.replications.chapter10.fleet.simulate import serve
 from speclab.replications.chapter10.fleet.workload import draw
-from speclab.replications.chapter10.levers import PAGE, lever_fleet
 from speclab.replications.chapter10.presets import REFERENCE_RATE, SEED, WORKLOADS
+from speclab.replications.chapter10.speculation_presets import PAGE, preset_fleet
 
 
 def main() -> int:
@@ -32,8 +32,8 @@ def main() -> int:
     differ = 0
     totals = {"simulator": 0.0, "plain": 0.0, "requests": 0.0, "tokens": 0.0}
     for workload in WORKLOADS:
-        for lever in PAGE:
-            fleet = lever_fleet("h100-sxm", lever, workload)
+        for preset in PAGE:
+            fleet = preset_fleet("h100-sxm", preset, workload)
             requests = draw(WORKLOADS[workload], 2 * REFERENCE_RATE[workload], SEED, arguments.sessions)
             began_s = time.perf_counter()
             served = serve(fleet, requests)
@@ -46,7 +46,7 @@ def main() -> int:
             for name, value in zip(totals, (own_s, plain_s, len(requests), tokens), strict=True):
                 totals[name] += value
             print(
-                f"{workload:14} {lever:9} {len(requests) / own_s:9,.0f} requests/s {tokens / own_s:11,.0f} tokens/s, "
+                f"{workload:14} {preset:9} {len(requests) / own_s:9,.0f} requests/s {tokens / own_s:11,.0f} tokens/s, "
                 f"plainly {tokens / plain_s:9,.0f} tokens/s, {plain_s / own_s:5.1f}x, "
                 f"{'same timestamps' if same else 'TIMESTAMPS DIFFER'}"
             )

@@ -15,7 +15,7 @@ from speclab import paths
 from speclab.cli import cli
 
 ROOT = paths.root()
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md",
+PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "tests" / "README.md", *sorted((ROOT / "docs").glob("*.md")),
          *(page for page in sorted((ROOT / "book").rglob("*.md")) if "_build" not in page.parts)]  # fmt: skip
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 TARGETS = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
@@ -23,7 +23,7 @@ GROUP = typer.main.get_command(cli)
 
 CODE = re.compile(r"^```[^\n]*\n(.*?)^```|(`+)(?!`)(.+?)(?<!`)\2(?!`)", re.MULTILINE | re.DOTALL)
 """A fenced block, or a span between back-ticks."""
-COMMAND = re.compile(r"(?<![\w.-])(?<!--engine )(?<!an older )(make|speclab)(?= +([^\n`&|#]+))")
+COMMAND = re.compile(r"(?<![\w.-])(?<!--engine )(?<!an older )(?<!from )(make|speclab)(?= +([^\n`&|#]+))")
 ENGLISH = {"it", "them", "with"}
 """What follows "make" in messages where it is a word."""
 HOLE = "{}"
