@@ -54,7 +54,7 @@ def print_findings(
     finding: Annotated[str | None, typer.Option(help="Only this finding, e.g. speed_up.")] = None,
 ) -> None:
     """Print what a lab's results come to, one row a finding."""
-    from speclab.findings import table
+    from speclab.findings import long_table
 
     found = results.of(lab, engine, data=data).findings
     if finding is not None:
@@ -62,7 +62,7 @@ def print_findings(
         if finding not in known:
             raise UserError(f"unknown finding {finding!r}", f"there are {', '.join(known)}", key="--finding")
         found = found[found["finding"] == finding]
-    typer.echo(table.to_json(found) if json else found.to_string(index=False, na_rep="-", float_format="%.4g"))
+    typer.echo(long_table.to_json(found) if json else found.to_string(index=False, na_rep="-", float_format="%.4g"))
 
 
 def check_lab(
@@ -75,22 +75,22 @@ def check_lab(
 
     Exit code 1 where a verdict rests on failed cells alone, or the lab itself fails a check.
     """
-    from speclab.findings import panel, told
+    from speclab.findings import check_report, sentences
 
     found = results.of(lab, engine, data=data)
-    withheld = panel.withheld(found.findings)
+    withheld = check_report.withheld(found.findings)
     if json:
-        typer.echo(panel.to_json(found.panel))
+        typer.echo(check_report.to_json(found.check_report))
     else:
         console = Console(highlight=False, soft_wrap=False)
         console.print(f"{found.lab.title}: checks\n{found.source}\n")
-        console.print(tables.panel(found.panel))
+        console.print(tables.check_report(found.check_report))
         if len(withheld):
             console.print(f"\n{len(withheld)} verdicts are withheld:")
         for row in withheld.to_dict("records"):
-            why = panel.failed_at(row, found.tables.cells)
-            console.print(f"  {told.place(row)}{why}", markup=False, soft_wrap=True)
-    of_the_lab = found.panel[(found.panel["scope"] == "lab") & (found.panel["verdict"] == "FAIL")]
+            why = check_report.failed_at(row, found.tables.cells)
+            console.print(f"  {sentences.place(row)}{why}", markup=False, soft_wrap=True)
+    of_the_lab = found.check_report[(found.check_report["scope"] == "lab") & (found.check_report["verdict"] == "FAIL")]
     if len(withheld) or len(of_the_lab):
         raise typer.Exit(1)
 
@@ -106,7 +106,7 @@ def print_advice(
 ) -> None:
     """Say which arm to serve at which load, where to switch, what one setting for all costs, and the servers for it."""
     from speclab.advice import advise, table
-    from speclab.findings.speeds import shares_of
+    from speclab.cli.mix import shares_of
 
     found = results.of(lab, engine, data=data)
     advice = advise(found, None if mix is None else shares_of(mix, found.lab.workloads))

@@ -38,7 +38,7 @@ def against(findings: pd.DataFrame, published: pd.DataFrame, prompt_tokens: Mapp
     Parameters
     ----------
     findings : pd.DataFrame
-        As `speclab.findings.table.findings` makes them.
+        As `speclab.findings.long_table.findings` makes them.
     published : pd.DataFrame
         As `speclab.replications.published.read` gives it.
     prompt_tokens : mapping of str to float
