@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from speclab import figures, lab, results
 from speclab.figures.panels import crowded, spread
-from speclab.figures.style import ARMS, GREY, style_of
+from speclab.figures.style import GREY, styles_of
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,8 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 
-from speclab.figures.style import ARMS, GREY
+from speclab import lab as labs
+from speclab.figures.style import GREY, styles_of
 from speclab.replications.chapter10 import figures
 from speclab.replications.chapter10.figures.levers import LEVERS, lever_of
 
@@ -77,8 +78,9 @@ def test_a_charge_has_its_own_bar_beside_the_free_one() -> None:
 
 
 def test_a_drafter_looks_the_same_in_the_lab_and_here() -> None:
-    assert LEVERS["baseline"] == ARMS["baseline"]
+    styles = styles_of(labs.load("lab09"))
+    assert LEVERS["baseline"] == styles["baseline"]
     for lever, arm in (("draft-1b", "draft-1b-k3"), ("eagle3", "eagle3-k3"), ("ngram", "ngram-k8")):
-        assert (LEVERS[lever].colour, LEVERS[lever].marker) == (ARMS[arm].colour, ARMS[arm].marker)
+        assert (LEVERS[lever].colour, LEVERS[lever].marker) == (styles[arm].colour, styles[arm].marker)
     assert len({to_rgb(each.colour) for each in LEVERS.values()}) == len(LEVERS)
     assert lever_of("unheard-of").colour == GREY

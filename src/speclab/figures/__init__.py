@@ -6,6 +6,7 @@ from speclab.figures.cost import break_even, ngram_cost_and_return, step_anatomy
 from speclab.figures.coverage import coverage
 from speclab.figures.keep import keep
 from speclab.figures.speed import arms_at_one, speed_up
+from speclab.figures.style import styles_of
 from speclab.figures.trade_off import trade_off
 
 __all__ = [
@@ -20,5 +21,6 @@ __all__ = [
     "spare_compute",
     "speed_up",
     "step_anatomy",
+    "styles_of",
     "trade_off",
 ]
