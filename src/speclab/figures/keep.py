@@ -33,7 +33,7 @@ class Kept:
         # Jupyter and nbval start a kernel where its notebook lies; papermill starts it in the checkout's root, and what
         # it makes of it is a page of the book, two folders down (`speclab.book.papermill_engine` looks after others)
         here = Path.cwd()
-        page = paths.book() / "analysis" / "page" if here == paths.root() else here
+        page = paths.book() / "analysis" / "page" if here == paths.root().resolve() else here
         return Path(os.path.relpath(self.file, page)).as_posix()
 
 

@@ -97,7 +97,7 @@ def styles_of(lab: Lab) -> dict[str, ArmStyle]:
 
 
 def _next_style(arm: Arm, taken: Iterable[ArmStyle]) -> ArmStyle:
-    """Return the first style of an arm's method of which no other arm has the colour or, while they last, the marker."""
+    """Return the first style of an arm's method whose colour and, while they last, marker no other arm has."""
     if arm.arm == BASELINE:
         return BASELINE_STYLE
     used = list(taken)
