@@ -102,13 +102,13 @@ def break_even(findings: pd.DataFrame, styles: Styles, arms: tuple[str, ...]) ->
 
 
 @styled
-def ngram_cost_and_return(findings: pd.DataFrame, styles: Styles, arm: str | None) -> Figure:
+def ngram_cost_and_return(findings: pd.DataFrame, styles: Styles, arm: str) -> Figure:
     """Draw what n-gram adds to a step beside what it brings back, workload by workload."""
     here = findings[(findings["concurrency"] == findings["concurrency"].min())]
     wanted = ("drafting_time", "tokens_per_step", "break_even_length")
     known = [set(pick(here, name, arm=arm)["workload"]) for name in wanted]
     workloads = in_order(set.intersection(*known), WORKLOADS)
-    if arm is None or not workloads:
+    if not workloads:
         return nothing_to_draw()
     style = styles[arm]
     figure = Figure(figsize=(WIDE[0], 0.9 + 0.5 * len(workloads)), layout="constrained")
