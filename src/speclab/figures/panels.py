@@ -74,7 +74,7 @@ def in_flight(rows: pd.DataFrame) -> str:
 def nothing_to_draw() -> Figure:
     """Return a figure that says that it has nothing to show."""
     figure = Figure(figsize=(WIDE[0], 1.0), layout="constrained")
-    figure.text(0.5, 0.5, "nothing was measured that this figure could show", ha="center", color=GREY)
+    figure.text(0.5, 0.5, "there is nothing here that this figure could show", ha="center", color=GREY)
     return figure
 
 
