@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from speclab import paths, prompts
+from speclab.book import badge
 from speclab.errors import UserError
 from speclab.replications.lab09.against import against
 from speclab.results.lab import Results
@@ -51,4 +52,5 @@ def and_ours(found: Results) -> pd.DataFrame:
     prompt_tokens = {
         str(workload): float(mean) for workload, mean in zip(lengths["workload"], lengths["mean_tokens"], strict=True)
     }
-    return against(found.findings, beside(found.lab.name), prompt_tokens)
+    is_measured = badge.kind(found.source) == "measured"
+    return against(found.findings, beside(found.lab.name), prompt_tokens, is_measured=is_measured)
