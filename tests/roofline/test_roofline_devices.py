@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 
 from speclab.errors import UserError
-from speclab.roofline.devices import DEVICES, device, recognised
+from speclab.roofline.devices import DEVICES, device
+from speclab.roofline.recognise import recognised
 
 
 @pytest.mark.parametrize(
