@@ -63,7 +63,7 @@ def test_the_schedule_says_what_the_policy_says(advice: Advice) -> None:
 
 
 def test_one_setting_for_all_taxes_chat(advice: Advice) -> None:
-    costs = {(row.arm, row.workload, row.concurrency): row for row in advice.tax}
+    costs = {(row.arm, row.workload, row.concurrency): row for row in advice.regret}
     ngram = costs["ngram-k8", "chat", 1]
     assert ngram.best == "eagle3-k3"
     assert 0.5 < ngram.value < 0.7  # 1 - 0.9 / 2.26 or so
@@ -99,7 +99,7 @@ def test_the_tables_say_the_same(advice: Advice) -> None:
     assert policy.loc["chat", "256"] == "baseline"
     assert policy.loc["chat", "1"].startswith("eagle3-k3 2.")
     assert frames.policy(advice, with_speed=False).set_index("traffic").loc["chat", "1"] == "eagle3-k3"
-    assert frames.tax(advice).set_index("one arm for all").loc["baseline", "costs chat, %"].startswith("0 to ")
+    assert frames.regret(advice).set_index("one arm for all").loc["baseline", "costs chat, %"].startswith("0 to ")
     assert frames.switches(advice)["traffic"].tolist() == ["chat", "revision", "mix"]
     assert frames.chosen_k(advice).set_index(["drafter", "workload"]).loc[("eagle3-k3", "chat"), "1"] == "3"
     assert frames.schedules(advice)["schedule"].str.startswith("[[1, ").all()
@@ -173,12 +173,12 @@ def test_a_page_says_why_there_is_no_advice(found: Results) -> None:
     assert said.parts == ()
     assert said.why_not == "no arm stands beside the baseline (arms with results: baseline)"
     assert frames.policy(said).to_numpy().tolist() == [[said.why_not]]
-    assert frames.tax(said).empty
+    assert frames.regret(said).empty
     assert advise_or_say_why(found).why_not is None
 
 
 def test_old_tables_without_blocks_and_bursts_give_advice_without_noise(found: Results) -> None:
-    bare = Results(found.lab, replace(found.tables, blocks=pd.DataFrame(), bursts=pd.DataFrame()))
+    bare = Results(found.lab, replace(found.tables, blocks=pd.DataFrame(), replays=pd.DataFrame()))
     made = advise(bare)
     chat = part(made, "chat")
     assert [served.arm for served in chat.served] == ["eagle3-k3", "eagle3-k3", "baseline"]

@@ -186,6 +186,17 @@ class Arm(Chosen):
         return self.speculation is not None and self.speculation.rejection_sample_method is not None
 
 
+class Look(Chosen):
+    """How an arm is drawn where `speclab.figures.style` should not choose; a key that is left out is chosen."""
+
+    label: str | None = None
+    colour: Annotated[str, Field(pattern=r"^#[0-9A-Fa-f]{6}$")] | None = None
+    marker: Annotated[str, Field(pattern=r"^[ov^<>8sp*hHDdPX]$")] | None = None
+    """A filled marker of matplotlib."""
+    line: Literal["-", "--", "-.", ":"] | tuple[Annotated[float, Field(gt=0, le=100)], ...] | None = None
+    """Solid, dashed, dash-dotted, dotted, or the lengths of dashes and gaps in points."""
+
+
 class Lab(Chosen):
     """What all arms of one lab share."""
 
@@ -207,6 +218,8 @@ class Lab(Chosen):
     environment: dict[str, str] = {}
     """Environment variables that the server of every arm gets."""
     simulated: SimulatedTarget | None = None
+    looks: dict[Name, Look] = {}
+    """How arms are drawn, in the order in which they are; arms that are not named follow, in the lab's order."""
     name: Name
     """The folder's name; not written in ``lab.yml``."""
 
@@ -216,6 +229,8 @@ class Lab(Chosen):
             raise ValueError("concurrencies must rise, without repeats")
         if len(set(self.arms)) != len(self.arms):
             raise ValueError("arms holds a name twice")
+        if unknown := sorted(set(self.looks) - set(self.arms)):
+            raise ValueError(f"looks names {unknown[0]!r}, which is none of the arms")
         return self
 
     def arm(self, name: str) -> Arm:

@@ -79,6 +79,21 @@ def test_heading_is_written_from_the_parameters() -> None:
     assert [cell.source for cell in notebook.cells] == ["# no heading", "Before\n# n-gram \\1 (lab09)\nafter", "# Two"]
 
 
+@pytest.mark.parametrize(
+    ("folder", "reference"),
+    [("book/analysis/lab09", "../../figures"), ("", "book/figures"), ("notes/mine", "../../book/figures")],
+)
+def test_a_notebook_that_is_kept_elsewhere_finds_its_figures(
+    folder: str, reference: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPECLAB_ROOT", str(tmp_path))
+    shown = {"text/markdown": "![Lines (falling)](../../figures/speed.svg)\n\nFalling [1](x.svg)."}
+    cell = new_code_cell(outputs=[new_output("execute_result", data=shown)])
+    notebook = deterministic.refer(new_notebook(cells=[new_markdown_cell("# One"), cell]), tmp_path / folder)
+    expected = f"![Lines (falling)]({reference}/speed.svg)\n\nFalling [1](x.svg)."
+    assert notebook.cells[1].outputs[0].data["text/markdown"] == expected
+
+
 def test_streams_of_two_names_stay_apart() -> None:
     streams = [new_output("stream", name=name, text=name) for name in ("stdout", "stderr", "stderr", "stdout")]
     notebook = deterministic.normalise(new_notebook(cells=[new_code_cell("x", outputs=streams)]))

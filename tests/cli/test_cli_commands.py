@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from speclab import paths
-from speclab.findings.table import COLUMNS
+from speclab.findings.long_table import COLUMNS
 from speclab.record import lock
 
 NAMED_IN_THE_DESIGN = {

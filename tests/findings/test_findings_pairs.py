@@ -3,8 +3,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from speclab.findings.long_table import findings
 from speclab.findings.pairs import with_baseline
-from speclab.findings.table import findings
 
 FIGURES = {"system_throughput": 100.0, "user_throughput": 50.0, "step_time": 20.0, "time_per_output_token": 20.0}
 

@@ -6,7 +6,7 @@ import pytest
 
 from speclab.errors import UserError
 from speclab.findings.intervals import DRAWS
-from speclab.findings.speeds import Speed, equal_shares, mixed, parts_of, shares_of, speeds, together
+from speclab.findings.speeds import Speed, equal_shares, mixed, parts_of, speeds, together
 
 
 def finding(name: str, arm: str, workload: str, concurrency: float, value: float, status: str = "ok") -> dict:
@@ -84,27 +84,7 @@ def test_quotients_and_mixes_carry_the_noise() -> None:
     assert one.interval[0] < low < 2.0 < high < one.interval[1]
 
 
-def test_a_stated_mix_is_read() -> None:
-    known = ("chat", "completion", "revision")
-    assert shares_of("chat=.5, completion=.3,revision=.2", known) == {"chat": 0.5, "completion": 0.3, "revision": 0.2}
-    assert shares_of("chat=0.333,completion=0.333,revision=0.333", known)["chat"] == 0.333
-    assert equal_shares(known) == pytest.approx({"chat": 1 / 3, "completion": 1 / 3, "revision": 1 / 3})
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("prose=1", "--mix: unknown workload 'prose'; this lab has chat, revision"),
-        ("chat=.5,chat=.5", "chat stands twice"),
-        ("chat=half,revision=.5", "found 'chat=half'; write chat=0.5"),
-        ("chat", "found 'chat'; write chat=0.5"),
-        ("chat=0,revision=1", "found 'chat=0'; give a share above 0"),
-        ("chat=nan", "found 'chat=nan'; give a share above 0"),
-        ("chat=.5,revision=.3", "the shares add up to 0.8; make them add up to 1"),
-        ("", "unknown workload ''"),
-    ],
-)
-def test_a_mix_that_cannot_be_is_refused(text: str, sentence: str) -> None:
-    with pytest.raises(UserError) as caught:
-        shares_of(text, ("chat", "revision"))
-    assert sentence in str(caught.value)
+def test_equal_shares_add_up() -> None:
+    assert equal_shares(("chat", "completion", "revision")) == pytest.approx(
+        {"chat": 1 / 3, "completion": 1 / 3, "revision": 1 / 3}
+    )

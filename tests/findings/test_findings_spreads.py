@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from speclab.findings.long_table import with_draws
 from speclab.findings.pairs import OK
-from speclab.findings.rests_on import RESTS_ON, checks_of
-from speclab.findings.table import UNITS, with_draws
 from speclab.metrics.blocks import COLUMNS
 
 K = {"baseline": 0, "ngram-k8": 8, "eagle3-k3": 3}
@@ -116,13 +115,6 @@ def test_three_requests_give_no_interval_where_a_block_is_empty(lab):
     row = row_of(table, "speed_up")
     assert row["value"] == pytest.approx(170 / 500)
     assert row[["low", "high"]].isna().all()
-
-
-def test_every_finding_that_names_its_checks_is_one():
-    assert set(RESTS_ON) <= set(UNITS)
-    assert checks_of("speed_up") is None
-    assert "stationarity" not in checks_of("acceptance_by_position")
-    assert "counter reset" in checks_of("acceptance_by_position")
 
 
 def test_a_slow_sweep_is_slow_at_each_of_its_points(lab):

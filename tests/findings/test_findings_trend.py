@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from speclab.findings.table import findings
+from speclab.findings.long_table import findings
 from speclab.findings.trend import COLUMNS, acceptance_over_answer, acceptance_over_prompt, acceptance_trend
 
 ARM = "ngram-k8"

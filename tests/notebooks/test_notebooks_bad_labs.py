@@ -11,16 +11,16 @@ import pytest
 
 from speclab import figures, paths, results
 from speclab import lab as labs
-from speclab.book import glue, table
+from speclab.book import glue, shelf, table
 from speclab.results import lab_tables
 
 LAB = "cpu-smollm2"
-TEMPLATES = ("speed_up", "acceptance", "ngram", "method", "conclusions", "milliseconds")
+TEMPLATES = (*shelf.QUESTIONS, "published")
 
 
-def tables(**parts: Any) -> lab_tables.Tables:
-    """The tables of the committed lab, each cut by a function of its rows."""
-    whole = results.of(LAB).tables
+def tables(lab: str = LAB, **parts: Any) -> lab_tables.Tables:
+    """The tables of a committed lab, each cut by a function of its rows."""
+    whole = results.of(lab).tables
     cut = {kind: getattr(whole, kind) for kind in lab_tables.KINDS}
     return lab_tables.Tables(
         **{kind: parts.get(kind, parts.get("every", lambda rows: rows))(cut[kind]) for kind in cut}
@@ -54,12 +54,33 @@ BAD: dict[str, Any] = {
 }
 
 
+def part(lab: str, **less: tuple[Any, ...]) -> results.Results:
+    """A committed lab that has fewer arms, workloads or concurrencies, with the results of what is left."""
+    columns = {"arms": "arm", "workloads": "workload", "concurrencies": "concurrency"}
+    left = labs.load(lab).model_copy(update={**less, "looks": {}})
+
+    def kept(rows: pd.DataFrame) -> pd.DataFrame:
+        for key, values in less.items():
+            rows = rows[rows[columns[key]].isin(values)] if columns[key] in rows else rows
+        return rows
+
+    return results.Results(left, tables(lab, every=kept))
+
+
+PARTS: dict[str, Any] = {
+    "one concurrency": lambda: part(LAB, concurrencies=(4,)),
+    "another workload alone": lambda: part(LAB, workloads=("completion",)),
+    "neither n-gram nor a baseline": lambda: part(LAB, arms=("eagle3-k3", "eagle3-k1")),
+    "a published lab without the arms that were published": lambda: part("lab09", arms=("baseline", "ngram-k2")),
+}
+
+
 @cache
 def bad(name: str) -> results.Results:
-    return results.Results(labs.load(LAB), BAD[name]())
+    return PARTS[name]() if name in PARTS else results.Results(labs.load(LAB), BAD[name]())
 
 
-@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("name", [*BAD, *PARTS])
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_a_template_says_what_it_cannot(name: str, template: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = bad(name)
@@ -67,7 +88,7 @@ def test_a_template_says_what_it_cannot(name: str, template: str, monkeypatch: p
     pasted: dict[str, object] = {}
     show = table.html
     monkeypatch.setattr(results, "of", lambda *_: found)
-    monkeypatch.setattr(figures, "keep", lambda figure, stem: shown.append(stem) or figure)
+    monkeypatch.setattr(figures, "keep", lambda figure, stem, **words: shown.append(" ".join([stem, *words.values()])))
     monkeypatch.setattr(table, "keep", lambda frame, stem: shown.append(frame.to_csv(na_rep="nan")))
     monkeypatch.setattr(table, "show", lambda *given, **how: shown.append(show(*given, **how)))
     monkeypatch.setattr(glue, "paste", lambda stem, value: pasted.update({stem: glue._plain(value)}))
@@ -78,7 +99,7 @@ def test_a_template_says_what_it_cannot(name: str, template: str, monkeypatch: p
         if cell["cell_type"] == "code":
             source = "".join(cell["source"])
             is_parameters = "parameters" in cell["metadata"].get("tags", [])
-            exec(f"lab, engine = {LAB!r}, 'vllm'" if is_parameters else source, scope)
+            exec(f"lab, engine = {found.lab.name!r}, {found.lab.engine!r}" if is_parameters else source, scope)
     assert shown
     assert pasted
     for text in shown:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import subprocess
@@ -33,12 +34,21 @@ def test_an_executed_notebook_is_whole(page: pages.Page) -> None:
     assert not [output for output in outputs if output.get("name") == "stderr" or output.output_type == "error"]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_figures_cell_shows_the_figure_alone(page: pages.Page) -> None:
-    # MyST-NB wraps every output of the cell in a figure of the same name
-    for cell in nbformat.read(page.notebook, as_version=4).cells:
-        if "figure" in cell.metadata.get("mystnb", {}):
-            assert [list(output.data) for output in cell.outputs] == [["image/svg+xml", "text/plain"]]
+def test_every_figure_that_a_notebook_shows_is_the_one_in_the_book() -> None:
+    shown = [
+        (page.notebook.parent, output.data)
+        for page in PAGES
+        for cell in nbformat.read(page.notebook, as_version=4).cells
+        for output in cell.get("outputs", [])
+        if ".svg sha256:" in output.get("data", {}).get("text/plain", "")
+    ]
+    files = {
+        (folder / re.search(r"\]\((.*)\)", data["text/markdown"])[1]).resolve(): data["text/plain"]  # type: ignore[index]
+        for folder, data in shown
+    }
+    assert set(files) == set((paths.book() / "figures").glob("*.svg"))
+    for file, text in files.items():
+        assert text == f"{file.name} sha256:{hashlib.sha256(file.read_bytes()).hexdigest()[:32]}"
 
 
 @pytest.mark.book

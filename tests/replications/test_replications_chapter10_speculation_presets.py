@@ -5,7 +5,8 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 
-from speclab.figures.style import ARMS, GREY
+from speclab import lab as labs
+from speclab.figures.style import GREY, styles_of
 from speclab.replications.chapter10 import figures
 from speclab.replications.chapter10.figures.speculation_presets import PRESET_STYLES, preset_style
 
@@ -77,8 +78,9 @@ def test_a_charge_has_its_own_bar_beside_the_free_one() -> None:
 
 
 def test_a_drafter_looks_the_same_in_the_lab_and_here() -> None:
-    assert PRESET_STYLES["baseline"] == ARMS["baseline"]
+    styles = styles_of(labs.load("lab09"))
+    assert PRESET_STYLES["baseline"] == styles["baseline"]
     for preset, arm in (("draft-1b", "draft-1b-k3"), ("eagle3", "eagle3-k3"), ("ngram", "ngram-k8")):
-        assert (PRESET_STYLES[preset].colour, PRESET_STYLES[preset].marker) == (ARMS[arm].colour, ARMS[arm].marker)
+        assert (PRESET_STYLES[preset].colour, PRESET_STYLES[preset].marker) == (styles[arm].colour, styles[arm].marker)
     assert len({to_rgb(each.colour) for each in PRESET_STYLES.values()}) == len(PRESET_STYLES)
     assert preset_style("unheard-of").colour == GREY

@@ -75,3 +75,10 @@ def test_a_figure_that_follows_is_worked_out(beside: pd.DataFrame, row: str, our
 def test_roles_and_rules_name_published_rows_only() -> None:
     ids = set(published.read("lab09")["id"])
     assert set(ROLES) | set(DERIVED) | set(PROMPTS) <= ids
+
+
+def test_in_a_measured_lab_only_prompts_are_inputs() -> None:
+    table = against(ROWS, published.read("lab09"), {"chat": 52.0}, is_measured=True).set_index("id")
+    assert set(table.index[table["role"] == "input"]) == set(PROMPTS)
+    assert set(table["role"]) == {"input", "arithmetic", "bound", "result"}
+    assert table.loc["n06", "role"] == "result"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from speclab.errors import UserError
-from speclab.findings.table import UNITS
+from speclab.findings.catalogue import BY_NAME
 from speclab.replications import published
 
 
@@ -22,8 +22,8 @@ def test_its_finding_names_are_ours():
     table = published.read("lab09")
     named = table[table["finding"].notna()]
     assert len(named) >= 20
-    assert set(named["finding"]) <= set(UNITS)
-    assert (named["unit"] == named["finding"].map(UNITS)).all()
+    assert set(named["finding"]) <= set(BY_NAME)
+    assert (named["unit"] == named["finding"].map({name: row.unit for name, row in BY_NAME.items()})).all()
 
 
 def test_an_unknown_table_names_the_known():
@@ -37,8 +37,8 @@ def test_what_others_measured_says_where_it_stands():
     assert table["source"].str.startswith("https://").all()
     assert table[["quantity", "method", "value", "unit", "model", "kind"]].notna().all(axis=None)
     named = table[table["finding"].notna()]
-    assert set(named["finding"]) <= set(UNITS)
-    assert (named["unit"] == named["finding"].map(UNITS)).all()
+    assert set(named["finding"]) <= set(BY_NAME)
+    assert (named["unit"] == named["finding"].map({name: row.unit for name, row in BY_NAME.items()})).all()
     assert set(table["workload"].dropna()) <= {"chat", "completion", "revision"}
 
 

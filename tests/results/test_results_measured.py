@@ -91,7 +91,7 @@ def test_told_are_the_rows_that_passed() -> None:
     rows = found.rows(["speed_up", "step_time"], arm=["eagle3-k3", "ngram-k8"], workload="chat", concurrency=1)
     assert sorted(rows["finding"]) == ["speed_up", "speed_up", "step_time", "step_time"]
     crossings = found.rows("crossover")
-    assert 0 < len(found.told("crossover")) == (crossings["status"] == "ok").sum() < len(crossings)
+    assert 0 < len(found.ok_rows("crossover")) == (crossings["status"] == "ok").sum() < len(crossings)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 
 from speclab.errors import UserError
 from speclab.roofline.devices import DEVICES, device
+from speclab.roofline.recognise import recognised
 
 
 @pytest.mark.parametrize(
@@ -33,3 +34,20 @@ def test_unknown_device_lists_the_known() -> None:
     with pytest.raises(UserError, match="unknown device 'h1000'") as error:
         device("h1000")
     assert all(slug in str(error.value) for slug in DEVICES)
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"),
+    [
+        ("NVIDIA H100 80GB HBM3", "h100-sxm"),
+        ("measured (vLLM 0.30.0, NVIDIA H200)", "h200-sxm"),
+        ("NVIDIA A100-SXM4-40GB", "a100-40gb"),
+        ("simulated (h100-sxm)", "h100-sxm"),
+        ("NVIDIA H100 PCIe", None),
+        ("NVIDIA H100 NVL", None),
+        ("NVIDIA H100 96GB HBM3", None),
+        ("measured (vLLM 0.30.0, AMD EPYC, 2 cores)", None),
+    ],
+)
+def test_a_device_is_recognised_by_its_drivers_name(name: str, slug: str | None) -> None:
+    assert recognised(name) == (device(slug) if slug else None)

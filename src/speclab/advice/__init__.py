@@ -6,15 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 
 from speclab.advice import serve
-from speclab.advice.base import Advice, Changeover, ChosenK, Line, Part, ServedArm, Tax
+from speclab.advice.base import Advice, Changeover, ChosenK, Line, Part, Regret, ServedArm
 from speclab.advice.warnings import warnings
 from speclab.errors import UserError
 from speclab.findings.choose_k import worth_measuring
 from speclab.findings.policy import Choice, choices, switches
-from speclab.findings.returns import Drafter
+from speclab.findings.regret import regret
 from speclab.findings.schedule import Schedule, schedule
 from speclab.findings.speeds import MIX, Arms, equal_shares, mixed, parts_of, speeds
-from speclab.findings.tax import tax
+from speclab.findings.tokens_per_step_by_k import Drafter
 from speclab.lab import BASELINE, Lab
 from speclab.results import Results
 
@@ -60,7 +60,7 @@ def advise(results: Results, mix: Mapping[str, float] | None = None) -> Advice:
         source=results.source,
         mix=shares,
         parts=advised,
-        tax=_taxes(places, of_mix, parts),
+        regret=_regrets(places, of_mix, parts),
         k=_chosen_k(results),
         worth_measuring=_worth_measuring(results),
         left_out=dict.fromkeys(forced, FORCED),
@@ -75,7 +75,7 @@ def advise_or_say_why(results: Results) -> Advice:
     except UserError as error:
         forced = [name for name in results.lab.arms if results.lab.arm(name).is_forced]
         return Advice(
-            lab=results.lab.name, source=results.source, mix={}, parts=(), tax=(), k=_chosen_k(results),
+            lab=results.lab.name, source=results.source, mix={}, parts=(), regret=(), k=_chosen_k(results),
             worth_measuring=_worth_measuring(results), left_out=dict.fromkeys(forced, FORCED), warnings=(),
             why_not=error.problem,
         )  # fmt: skip
@@ -150,13 +150,15 @@ def _lines(lab: Lab, made: Sequence[Choice], drafter: Drafter | None, ranges: Sc
     return tuple(lines)
 
 
-def _taxes(
+def _regrets(
     places: Mapping[str, Mapping[float, Arms]],
     of_mix: Mapping[float, Arms],
     parts: Mapping[float, Mapping[str, float]],
-) -> tuple[Tax, ...]:
-    rows = tax(places, of_mix, parts).to_dict("records")
-    return tuple(Tax.model_validate({**row, "low": _number(row["low"]), "high": _number(row["high"])}) for row in rows)
+) -> tuple[Regret, ...]:
+    rows = regret(places, of_mix, parts).to_dict("records")
+    return tuple(
+        Regret.model_validate({**row, "low": _number(row["low"]), "high": _number(row["high"])}) for row in rows
+    )
 
 
 def _chosen_k(results: Results) -> tuple[ChosenK, ...]:

@@ -81,7 +81,7 @@ class Part(Frozen):
         return {gains[-1].arm: gains[-1].concurrency, BASELINE: beyond[0].concurrency}
 
 
-class Tax(Frozen):
+class Regret(Frozen):
     """What an arm that serves everybody costs one workload at one number of requests in flight."""
 
     arm: str
@@ -124,7 +124,7 @@ class Advice(Frozen):
     mix: dict[str, float]
     """Shares of the tokens that the traffic asks for."""
     parts: tuple[Part, ...]
-    tax: tuple[Tax, ...]
+    regret: tuple[Regret, ...]
     k: tuple[ChosenK, ...]
     worth_measuring: dict[str, tuple[int, ...]]
     """By drafter, the values of k that are worth a run."""

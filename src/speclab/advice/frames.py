@@ -38,13 +38,13 @@ def switches(advice: Advice) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def tax(advice: Advice) -> pd.DataFrame:
+def regret(advice: Advice) -> pd.DataFrame:
     """Return what each arm costs each workload if it serves everybody, least to most over the loads, in percent."""
     rows = []
-    for arm in dict.fromkeys(row.arm for row in advice.tax):
+    for arm in dict.fromkeys(row.arm for row in advice.regret):
         cells = {"one arm for all": arm}
         for part in advice.parts:
-            costs = [100 * row.value for row in advice.tax if (row.arm, row.workload) == (arm, part.name)]
+            costs = [100 * row.value for row in advice.regret if (row.arm, row.workload) == (arm, part.name)]
             ends = dict.fromkeys(f"{end(costs):.0f}" for end in (min, max)) if costs else (NOTHING,)
             cells[f"costs {part.name}, %"] = " to ".join(ends)
         rows.append(cells)

@@ -42,7 +42,7 @@ def _blocks(advice: Advice) -> Iterator[RenderableType]:
             yield Text(f"  {part.name}: {change.sentence}")
         if not part.changes:
             yield Text(f"  {part.name}: nowhere in the measured range")
-    for frame in (frames.tax(advice), frames.chosen_k(advice)):
+    for frame in (frames.regret(advice), frames.chosen_k(advice)):
         if len(frame):
             yield Text()
             yield _table(frame)

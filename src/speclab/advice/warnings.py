@@ -39,7 +39,7 @@ def warnings(lab: Lab, parts: Sequence[Part], arms: Sequence[Arm]) -> tuple[Warn
     if len({frozenset(names) for names in arms_of.values()}) > 1:
         text = (
             "One server holds one way of drafting. Where workloads want different arms, route them to servers of their "
-            "own, or serve all with one and pay the tax shown."
+            "own, or serve all with one and accept the regret shown."
         )
         warned.append(Warned(about="one method a server", text=text, links=(f"{VLLM}/issues/46977",)))
     return tuple(warned)

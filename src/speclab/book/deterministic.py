@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 
 from nbformat import NotebookNode
 
+from speclab import paths
+
 HEADING = re.compile(r"^# .*$", re.MULTILINE)
+_FIGURE = re.compile(r"^(!\[[^\]]*\]\()[^)]*?([^/)]+\.svg\))")
 
 
 def head(nb: NotebookNode) -> None:
@@ -66,6 +71,22 @@ def normalise(nb: NotebookNode) -> NotebookNode:
             cell.metadata["papermill"] = {"exception": True}
         if cell.cell_type == "code":
             cell["outputs"] = _joined(cell.outputs)
+    return nb
+
+
+def refer(nb: NotebookNode, folder: Path) -> NotebookNode:
+    """Let an executed notebook find its figures (`speclab.figures.keep`) from the folder that it is kept in.
+
+    Returns
+    -------
+    NotebookNode
+        The same notebook, changed in place.
+    """
+    figures = Path(os.path.relpath(paths.book() / "figures", folder)).as_posix()
+    for cell in nb.cells:
+        for output in cell.get("outputs", []):
+            if "text/markdown" in (data := output.get("data", {})):
+                data["text/markdown"] = _FIGURE.sub(rf"\g<1>{figures}/\g<2>", data["text/markdown"])
     return nb
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from numbers import Real
 
+import pandas as pd
 from IPython.display import display
 
 # MyST-NB reads values for `{glue:text}` from outputs of this type, named by the output's "scrapbook" metadata
@@ -28,6 +29,14 @@ def paste(name: str, value: float | str) -> None:
     """
     data = {f"{PREFIX}text/plain": repr(_plain(value))}
     display(data, raw=True, metadata={"scrapbook": {"name": name, "mime_prefix": PREFIX}})
+
+
+def paste_beside(rows: pd.DataFrame) -> None:
+    """Store published figures and ours, ``published_<id>`` and ``ours_<id>``; what is missing is left out."""
+    for row in rows.itertuples():
+        for name in ("published", "ours"):
+            if pd.notna(value := getattr(row, name)):
+                paste(f"{name}_{row.id}", value)
 
 
 def _plain(value: object) -> int | float | str:

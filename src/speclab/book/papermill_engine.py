@@ -8,11 +8,13 @@ Papermill imports this module by its entry point while it is being imported itse
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode
 from papermill.engines import NBClientEngine
 
+from speclab import paths
 from speclab.book import deterministic
 
 
@@ -40,4 +42,9 @@ class DeterministicEngine(NBClientEngine):
         deterministic.head(nb)
         deterministic.tag(nb)
         kwargs["record_timing"] = False
-        return deterministic.normalise(super().execute_notebook(nb, kernel_name, *args, **kwargs))
+        output = nb.metadata.get("papermill", {}).get("output_path")
+        done = deterministic.normalise(super().execute_notebook(nb, kernel_name, *args, **kwargs))
+        folder = Path(output).resolve().parent if output and "://" not in output else None
+        if folder is None or folder.is_relative_to(paths.root() / ".build"):  # where a page waits to be whole
+            return done
+        return deterministic.refer(done, folder)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 from IPython.display import HTML
 
 from speclab import paths
-
-_ROW = re.compile(r"<tr>")
 
 
 def html(
@@ -40,15 +37,29 @@ def html(
     """
     if frame.empty:
         return f"<p>{escape(caption)}: none.</p>"
-    table = frame.to_html(
-        index=False, border=0, na_rep="–", escape=True, float_format=lambda value: number(value, digits)
+    head = _row((str(name) for name in frame.columns), "th")
+    marks = failed if failed is not None else [False] * len(frame)
+    body = "\n".join(
+        _row((_written(value, digits) for value in row), "td", ' class="failed"' if mark else "")
+        for row, mark in zip(frame.itertuples(index=False, name=None), marks, strict=True)
     )
-    head, body = table.split("<tbody>")
-    marks = iter(failed if failed is not None else [False] * len(frame))
-    body = _ROW.sub(lambda match: '<tr class="failed">' if next(marks) else match[0], body)
     # beside the box that scrolls, and not in it, so that a phone shows all of it
     words = f'<p class="table-caption">{escape(caption)}</p>'
-    return f'{words}\n<div class="wide-table{" of-text" if is_text else ""}">\n{head}<tbody>{body}\n</div>'
+    return (
+        f'{words}\n<div class="wide-table{" of-text" if is_text else ""}">\n<table class="dataframe">\n'
+        f"<thead>\n{head}\n</thead>\n<tbody>\n{body}\n</tbody>\n</table>\n</div>"
+    )
+
+
+def _row(cells: Iterable[str], tag: Literal["th", "td"], attributes: str = "") -> str:
+    written = "".join(f"<{tag}>{escape(cell, quote=False)}</{tag}>" for cell in cells)
+    return f"<tr{attributes}>{written}</tr>"
+
+
+def _written(value: object, digits: int) -> str:
+    if pd.isna(value):  # type: ignore[call-overload]
+        return "–"
+    return number(value, digits) if isinstance(value, float) else str(value)
 
 
 def number(value: float, digits: int) -> str:

@@ -56,7 +56,7 @@ def print_findings(
     finding: Annotated[str | None, typer.Option(help="Only this finding, e.g. speed_up.")] = None,
 ) -> None:
     """Print a lab's findings, one a row."""
-    from speclab.findings import table
+    from speclab.findings import long_table
 
     rows = results.of(lab, engine, data=data).findings
     if finding is not None:
@@ -64,7 +64,7 @@ def print_findings(
         if finding not in known:
             raise UserError(f"unknown finding {finding!r}", f"there are {', '.join(known)}", key="--finding")
         rows = rows[rows["finding"] == finding]
-    typer.echo(table.to_json(rows) if json else rows.to_string(index=False, na_rep="-", float_format="%.4g"))
+    typer.echo(long_table.to_json(rows) if json else rows.to_string(index=False, na_rep="-", float_format="%.4g"))
 
 
 def check_lab(
@@ -77,22 +77,24 @@ def check_lab(
 
     Exit code 1 where a verdict rests on failed cells alone, or the lab itself fails a check.
     """
-    from speclab.findings import panel, told
+    from speclab.findings import check_report, sentences
 
     lab_results = results.of(lab, engine, data=data)
-    withheld = panel.withheld(lab_results.findings)
+    withheld = check_report.withheld(lab_results.findings)
     if json:
-        typer.echo(panel.to_json(lab_results.panel))
+        typer.echo(check_report.to_json(lab_results.check_report))
     else:
         console = Console(highlight=False, soft_wrap=False)
         console.print(f"{lab_results.lab.title}: checks\n{lab_results.source}\n")
-        console.print(tables.panel(lab_results.panel))
+        console.print(tables.check_report(lab_results.check_report))
         if len(withheld):
             console.print(f"\n{len(withheld)} verdicts are withheld:")
         for row in withheld.to_dict("records"):
-            why = panel.failed_at(row, lab_results.tables.cells)
-            console.print(f"  {told.place(row)}{why}", markup=False, soft_wrap=True)
-    of_the_lab = lab_results.panel[(lab_results.panel["scope"] == "lab") & (lab_results.panel["verdict"] == "FAIL")]
+            why = check_report.failed_at(row, lab_results.tables.cells)
+            console.print(f"  {sentences.place(row)}{why}", markup=False, soft_wrap=True)
+    of_the_lab = lab_results.check_report[
+        (lab_results.check_report["scope"] == "lab") & (lab_results.check_report["verdict"] == "FAIL")
+    ]
     if len(withheld) or len(of_the_lab):
         raise typer.Exit(1)
 
@@ -108,7 +110,7 @@ def print_advice(
 ) -> None:
     """Say which arm to serve at which load, where to switch, what one setting for all costs, and the servers for it."""
     from speclab.advice import advise, report
-    from speclab.findings.speeds import shares_of
+    from speclab.cli.mix import shares_of
 
     lab_results = results.of(lab, engine, data=data)
     advice = advise(lab_results, None if mix is None else shares_of(mix, lab_results.lab.workloads))

@@ -64,10 +64,10 @@ def failures(cells: pd.DataFrame) -> list[str]:
 STYLES = {"FAIL": "bold red", "WARN": "yellow", "PASS": "green"}
 
 MOST_LINES = 40
-"""Rows of cells that `panel` prints; the rest is counted (and is in the JSON)."""
+"""Rows of cells that `check_report` prints; the rest is counted (and is in the JSON)."""
 
 
-def panel(table: pd.DataFrame) -> RenderableType:
+def check_report(table: pd.DataFrame) -> RenderableType:
     """Return what did not pass as a table, the lab's own checks first, and how many of each check did."""
     bad = table[table["verdict"] != "PASS"]
     shown = pd.concat([bad[bad["verdict"] == verdict] for verdict in ("FAIL", "WARN")])

@@ -12,8 +12,10 @@ from speclab.figures.panels import (
     arm_lines,
     badge,
     concurrency_axis,
+    drawn,
     failed_note,
     failed_points,
+    in_flight,
     in_order,
     nothing_to_draw,
     pick,
@@ -21,19 +23,19 @@ from speclab.figures.panels import (
     spread,
     workload_panels,
 )
-from speclab.figures.style import ARMS, WORKLOADS, style_of, styled
+from speclab.figures.style import WORKLOADS, Styles, styled
 
 LABEL_ROOM = 0.06
 """Height that a line's name needs, as a share of the axis from 0 to 1."""
 
 
 @styled
-def acceptance_over_concurrency(findings: pd.DataFrame) -> Figure:
+def acceptance_over_concurrency(findings: pd.DataFrame, styles: Styles) -> Figure:
     """Draw the acceptance length that the server reports over concurrency."""
     rows = pick(findings, "reported_acceptance_length")
     if rows.empty:
         return nothing_to_draw()
-    arms = in_order(rows["arm"], ARMS)
+    arms = drawn(rows, styles)
     figure, panels = workload_panels(rows)
     for index, (workload, axis) in enumerate(panels.items()):
         here = rows[rows["workload"] == workload]
@@ -48,7 +50,7 @@ def acceptance_over_concurrency(findings: pd.DataFrame) -> Figure:
 
 
 @styled
-def acceptance_by_position(findings: pd.DataFrame, arms: tuple[str, ...]) -> Figure:
+def acceptance_by_position(findings: pd.DataFrame, styles: Styles, arms: tuple[str, ...]) -> Figure:
     """Draw the share of drafts accepted up to each position, a panel for each arm, a line for each workload."""
     rows = pick(findings, "acceptance_by_position", concurrency=findings["concurrency"].min())
     shown = [arm for arm in arms if arm in set(rows["arm"])]
@@ -57,7 +59,7 @@ def acceptance_by_position(findings: pd.DataFrame, arms: tuple[str, ...]) -> Fig
     figure = Figure(figsize=(WIDE[0], 3.6), layout="constrained")
     axes = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
     for axis, arm in zip(axes, shown, strict=True):
-        style = style_of(arm)
+        style = styles[arm]
         ends = []
         for marker, line, workload in zip(
             "os^", ("-", "--", "-."), in_order(rows["workload"], WORKLOADS), strict=False
@@ -91,6 +93,5 @@ def acceptance_by_position(findings: pd.DataFrame, arms: tuple[str, ...]) -> Fig
         axis.set_ylim(0, 1)
         axis.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes[0].set_ylabel("drafts accepted up to here")
-    drawn = rows[rows["arm"].isin(shown)]
-    badge(figure, f"one request in flight · {failed_note(drawn)}{source_of(rows)}")
+    badge(figure, f"{in_flight(rows)} · {failed_note(rows[rows['arm'].isin(shown)])}{source_of(rows)}")
     return figure

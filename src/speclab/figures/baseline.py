@@ -5,7 +5,16 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.figure import Figure
 
-from speclab.figures.panels import WIDE, badge, concurrency_axis, failed_note, failed_points, pick, source_of
+from speclab.figures.panels import (
+    WIDE,
+    badge,
+    concurrency_axis,
+    failed_note,
+    failed_points,
+    nothing_to_draw,
+    pick,
+    source_of,
+)
 from speclab.figures.style import BLACK, BLUE, GREY, VERMILION, styled
 from speclab.lab import BASELINE
 
@@ -25,6 +34,8 @@ def spare_compute(findings: pd.DataFrame, ridge_tokens: float | None = None, wor
         Which workload.
     """
     rows = pick(findings, "system_throughput", arm=BASELINE, workload=workload).sort_values("concurrency")
+    if rows.empty:
+        return nothing_to_draw()
     first = rows.iloc[0]
     figure = Figure(figsize=(WIDE[0] * 0.72, 4.0), layout="constrained")
     axis = figure.subplots()
@@ -64,10 +75,13 @@ def occupancy(findings: pd.DataFrame, published: pd.DataFrame, workload: str = "
     findings : pd.DataFrame
         A lab's findings.
     published : pd.DataFrame
-        Published occupancies, columns ``concurrency`` and ``value``; may be empty.
+        Published occupancies, columns ``concurrency``, ``value`` and ``source``; may be empty.
     workload : str
         Which workload.
     """
+    counted = pick(findings, "occupancy", arm=BASELINE, workload=workload)
+    if counted.empty:
+        return nothing_to_draw()
     figure = Figure(figsize=(WIDE[0] * 0.72, 3.8), layout="constrained")
     axis = figure.subplots()
     series = (
@@ -81,13 +95,13 @@ def occupancy(findings: pd.DataFrame, published: pd.DataFrame, workload: str = "
             color=colour, marker=marker, linestyle=line, label=label,
         )  # fmt: skip
         failed_points(axis, rows.assign(value=rows["value"] / rows["concurrency"]), marker)
-    sources = [failed_note(pick(findings, "occupancy", arm=BASELINE, workload=workload)) + source_of(findings)]
+    sources = [failed_note(counted) + source_of(findings)]
     if len(published):
         axis.plot(
             published["concurrency"], published["value"] / published["concurrency"],
             color=BLACK, marker="x", linestyle="none", label="published",
         )  # fmt: skip
-        sources.append("published: Lab 9, section 07")
+        sources += [f"published: {source}" for source in published["source"].unique()]
     axis.axhline(1.0, color="black", linewidth=1.0)
     concurrency_axis(axis, pick(findings, "occupancy", arm=BASELINE)["concurrency"])
     axis.set_ylim(0.8, 1.05)

@@ -19,16 +19,17 @@ from speclab.figures.panels import (
     source_of,
     workload_panels,
 )
-from speclab.figures.style import ARMS, BLACK, HALO, WORKLOADS, style_of, styled
+from speclab.figures.style import BLACK, HALO, WORKLOADS, Styles, styled
 from speclab.lab import BASELINE
 
 
 @styled
-def step_anatomy(findings: pd.DataFrame, workload: str = "chat") -> Figure:
-    """Draw, at one request in flight, what a step costs beside what a token costs, arm by arm."""
+def step_anatomy(findings: pd.DataFrame, styles: Styles, workload: str = "chat") -> Figure:
+    """Draw, at the fewest requests in flight, what a step costs beside what a token costs, arm by arm."""
     lowest = findings["concurrency"].min()
     here = findings[(findings["workload"] == workload) & (findings["concurrency"] == lowest)]
-    arms = in_order(pick(here, "step_time")["arm"], ARMS)[::-1]
+    known = [set(pick(here, name)["arm"]) for name in ("step_time", "ms_per_accepted_token")]
+    arms = [arm for arm in styles if arm in set.intersection(*known)][::-1]
     if BASELINE not in arms:
         return nothing_to_draw()
     base_ms = row_of(here, "step_time", arm=BASELINE)["value"]
@@ -36,7 +37,7 @@ def step_anatomy(findings: pd.DataFrame, workload: str = "chat") -> Figure:
     step_axis, token_axis = figure.subplots(1, 2, sharey=True)
     for height, arm in enumerate(arms):
         step, token = row_of(here, "step_time", arm=arm), row_of(here, "ms_per_accepted_token", arm=arm)
-        step_ms, token_ms, colour = step["value"], token["value"], colour_of(arm, step, token)
+        step_ms, token_ms, colour = step["value"], token["value"], colour_of(styles[arm], step, token)
         step_axis.barh(height, base_ms, color="#D9D9D9", height=0.6)
         step_axis.barh(height, step_ms - base_ms, left=base_ms, color=colour, height=0.6)
         token_axis.barh(height, token_ms, color=colour, height=0.6)
@@ -45,7 +46,7 @@ def step_anatomy(findings: pd.DataFrame, workload: str = "chat") -> Figure:
                 f"{value:.2f}", (value, height), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9,
                 path_effects=HALO,
             )  # fmt: skip
-    step_axis.set_yticks(range(len(arms)), [style_of(arm).label for arm in arms])
+    step_axis.set_yticks(range(len(arms)), [styles[arm].label for arm in arms])
     step_axis.set_title("One step (grey: the baseline's)")
     step_axis.set_xlabel("ms per step")
     token_axis.axvline(base_ms, color=BLACK, linewidth=1.0)
@@ -60,20 +61,22 @@ def step_anatomy(findings: pd.DataFrame, workload: str = "chat") -> Figure:
 
 
 @styled
-def break_even(findings: pd.DataFrame, arms: tuple[str, ...]) -> Figure:
+def break_even(findings: pd.DataFrame, styles: Styles, arms: tuple[str, ...]) -> Figure:
     """Draw the tokens per step that an arm needs against those that it gets, over concurrency."""
     rows = findings[findings["arm"].isin(arms)]
     needed, got = pick(rows, "break_even_length"), pick(rows, "tokens_per_step")
+    if needed.empty:
+        return nothing_to_draw()
     figure, panels = workload_panels(needed)
     for index, (workload, axis) in enumerate(panels.items()):
         for arm in in_order(needed["arm"], arms):
-            style = style_of(arm)
+            style = styles[arm]
             need = needed[(needed["workload"] == workload) & (needed["arm"] == arm)].sort_values("concurrency")
             gets = got[(got["workload"] == workload) & (got["arm"] == arm)].sort_values("concurrency")
             axis.plot(need["concurrency"], need["value"], **style.as_line())
             failed_points(axis, need, style.marker)
             axis.plot(gets["concurrency"], gets["value"], color=style.colour, linewidth=1.2, alpha=0.6)
-            if index == 0:
+            if index == 0 and len(gets):
                 axis.annotate(
                     f"{style.label}: gets",
                     (gets["concurrency"].iloc[0], gets["value"].iloc[0]),
@@ -89,23 +92,25 @@ def break_even(findings: pd.DataFrame, arms: tuple[str, ...]) -> Figure:
     last_axis = list(panels.values())[-1]
     for arm in in_order(needed["arm"], arms):
         line = needed[(needed["arm"] == arm) & (needed["workload"] == list(panels)[-1])].sort_values("concurrency")
-        last_axis.annotate(
-            "needs", (line["concurrency"].iloc[-1], line["value"].iloc[-1]), xytext=(7, 0), textcoords="offset points",
-            va="center", fontsize=8.5, color=style_of(arm).colour, annotation_clip=False,
-        )  # fmt: skip
+        for at, value in line[["concurrency", "value"]].tail(1).to_numpy(float):
+            last_axis.annotate(
+                "needs", (at, value), xytext=(7, 0), textcoords="offset points",
+                va="center", fontsize=8.5, color=styles[arm].colour, annotation_clip=False,
+            )  # fmt: skip
     badge(figure, f"the arm pays while it gets more than it needs · {failed_note(needed)}{source_of(needed)}")
     return figure
 
 
 @styled
-def ngram_cost_and_return(findings: pd.DataFrame, arm: str = "ngram-k8") -> Figure:
+def ngram_cost_and_return(findings: pd.DataFrame, styles: Styles, arm: str) -> Figure:
     """Draw what n-gram adds to a step beside what it brings back, workload by workload."""
     here = findings[(findings["concurrency"] == findings["concurrency"].min())]
-    known = [set(pick(here, name, arm=arm)["workload"]) for name in ("drafting_time", "tokens_per_step")]
+    wanted = ("drafting_time", "tokens_per_step", "break_even_length")
+    known = [set(pick(here, name, arm=arm)["workload"]) for name in wanted]
     workloads = in_order(set.intersection(*known), WORKLOADS)
     if not workloads:
         return nothing_to_draw()
-    style = style_of(arm)
+    style = styles[arm]
     figure = Figure(figsize=(WIDE[0], 0.9 + 0.5 * len(workloads)), layout="constrained")
     cost_axis, return_axis = figure.subplots(1, 2, sharey=True)
     for height, workload in enumerate(workloads[::-1]):
@@ -113,8 +118,8 @@ def ngram_cost_and_return(findings: pd.DataFrame, arm: str = "ngram-k8") -> Figu
         returned = row_of(here, "tokens_per_step", arm=arm, workload=workload)
         extra_ms, gets = extra["value"], returned["value"]
         needs = row_of(here, "break_even_length", arm=arm, workload=workload)["value"]
-        cost_axis.barh(height, extra_ms, color=colour_of(arm, extra), height=0.6)
-        return_axis.barh(height, gets, color=colour_of(arm, returned), height=0.6)
+        cost_axis.barh(height, extra_ms, color=colour_of(style, extra), height=0.6)
+        return_axis.barh(height, gets, color=colour_of(style, returned), height=0.6)
         return_axis.plot([needs, needs], [height - 0.4, height + 0.4], color=BLACK, linewidth=1.6)
         for axis, value in ((cost_axis, extra_ms), (return_axis, max(gets, needs))):
             text = f"{extra_ms:.2f}" if axis is cost_axis else f"{gets:.2f}"

@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib as mpl
-from IPython.display import SVG
 from matplotlib.figure import Figure
 
 from speclab import paths
 from speclab.figures.style import SETTINGS
 
 
-def keep(figure: Figure, name: str, folder: Path | None = None) -> SVG:
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A figure in a file, as a notebook shows it: it refers to the file and holds its digest, not the picture."""
+
+    file: Path
+    caption: str
+    alt: str
+
+    def __repr__(self) -> str:
+        """Return the file's name and digest: a notebook in which another picture comes out again differs here."""
+        return f"{self.file.name} sha256:{hashlib.sha256(self.file.read_bytes()).hexdigest()[:32]}"
+
+    def _repr_markdown_(self) -> str:
+        return f"![{self.alt}]({self._reference()})\n\n{self.caption}"
+
+    def _reference(self) -> str:
+        # Jupyter and nbval start a kernel where its notebook lies; papermill starts it in the checkout's root, and what
+        # it makes of it is a page of the book, two folders down (`speclab.book.papermill_engine` looks after others)
+        here = Path.cwd()
+        page = paths.book() / "analysis" / "page" if here == paths.root().resolve() else here
+        return Path(os.path.relpath(self.file, page)).as_posix()
+
+
+def keep(figure: Figure, name: str, *, caption: str, alt: str, folder: Path | None = None) -> Kept:
     """Write a figure to ``book/figures/<name>.svg`` and return it for display.
 
     Parameters
@@ -21,6 +46,8 @@ def keep(figure: Figure, name: str, folder: Path | None = None) -> SVG:
         What to keep.
     name : str
         The file's stem; chapters refer to it.
+    caption, alt : str
+        What it shows, for readers, and in words for those who cannot see it. Markdown; no square brackets in `alt`.
     folder : Path, optional
         Another folder than the book's.
     """
@@ -29,4 +56,4 @@ def keep(figure: Figure, name: str, folder: Path | None = None) -> SVG:
     file = into / f"{name}.svg"
     with mpl.rc_context(SETTINGS):
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight")
-    return SVG(filename=str(file))  # type: ignore[no-untyped-call]
+    return Kept(file, caption, alt)

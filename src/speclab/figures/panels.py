@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from speclab.figures.style import GREY, HALO, WORKLOADS, style_of
+from speclab.figures.style import GREY, HALO, WORKLOADS, ArmStyle, Styles
 from speclab.findings.pairs import OK
 
 WIDE = (8.8, 3.4)
@@ -41,9 +41,9 @@ def row_of(findings: pd.DataFrame, finding: str, **where: Any) -> pd.Series:
     return rows.iloc[0]
 
 
-def colour_of(arm: str, *rows: pd.Series) -> str:
+def colour_of(style: ArmStyle, *rows: pd.Series) -> str:
     """Return an arm's colour; grey where one of the rows that are drawn failed a check."""
-    return style_of(arm).colour if all(row["status"] == OK for row in rows) else GREY
+    return style.colour if all(row["status"] == OK for row in rows) else GREY
 
 
 def failed_points(axis: Axes, rows: pd.DataFrame, marker: str, x: str = "concurrency", y: str = "value") -> None:
@@ -59,10 +59,22 @@ def in_order(names: Iterable[str], order: Iterable[str]) -> list[str]:
     return known + [name for name in present if name not in known]
 
 
+def drawn(rows: pd.DataFrame, styles: Styles, *without: str) -> dict[str, ArmStyle]:
+    """Return the styles of the arms that occur in some rows, `without` some."""
+    present = set(rows["arm"]) - set(without)
+    return {arm: style for arm, style in styles.items() if arm in present}
+
+
+def in_flight(rows: pd.DataFrame) -> str:
+    """Return the lowest number of requests in flight in words."""
+    lowest = rows["concurrency"].min()
+    return "one request in flight" if lowest == 1 else f"{lowest:g} requests in flight"
+
+
 def nothing_to_draw() -> Figure:
     """Return a figure that says that it has nothing to show."""
     figure = Figure(figsize=(WIDE[0], 1.0), layout="constrained")
-    figure.text(0.5, 0.5, "nothing was measured that this figure could show", ha="center", color=GREY)
+    figure.text(0.5, 0.5, "there is nothing here that this figure could show", ha="center", color=GREY)
     return figure
 
 
@@ -89,27 +101,26 @@ def concurrency_axis(axis: Axes, concurrencies: Iterable[float]) -> None:
     axis.set_xlabel("requests in flight")
 
 
-def arm_lines(axis: Axes, rows: pd.DataFrame, arms: Sequence[str]) -> list[tuple[str, float, float]]:
+def arm_lines(axis: Axes, rows: pd.DataFrame, styles: Styles) -> list[tuple[ArmStyle, float, float]]:
     """Draw one line for each arm over concurrency, with bounds where they are known; return each line's first point."""
     starts = []
-    for arm in arms:
+    for arm, style in styles.items():
         line = rows[rows["arm"] == arm].sort_values("concurrency")
         if line.empty:
             continue
-        style = style_of(arm)
         axis.plot(line["concurrency"], line["value"], **style.as_line())
         failed_points(axis, line, style.marker)
         known = line[line["low"].notna()]
         if len(known):
             axis.vlines(known["concurrency"], known["low"], known["high"], color=style.colour, linewidth=1.2, alpha=0.7)
-        starts.append((arm, float(line["concurrency"].iloc[0]), float(line["value"].iloc[0])))
+        starts.append((style, float(line["concurrency"].iloc[0]), float(line["value"].iloc[0])))
     return starts
 
 
-def arm_legend(figure: Figure, arms: Sequence[str]) -> None:
+def arm_legend(figure: Figure, styles: Styles) -> None:
     """Name the arms above the panels, four to a line, where lines lie too close to be named beside."""
-    lines = [Line2D([], [], label=style_of(arm).label, **style_of(arm).as_line()) for arm in arms]
-    figure.legend(handles=lines, loc="outside upper left", ncols=min(len(arms), 4), fontsize=9.5)
+    lines = [Line2D([], [], label=style.label, **style.as_line()) for style in styles.values()]
+    figure.legend(handles=lines, loc="outside upper left", ncols=min(len(styles), 4), fontsize=9.5)
 
 
 def crowded(values: Iterable[float], height: float, rows: int = 16) -> bool:
@@ -128,7 +139,7 @@ def crowded(values: Iterable[float], height: float, rows: int = 16) -> bool:
     return any(above - below < height / rows for below, above in itertools.pairwise(ordered))
 
 
-def label_starts(axis: Axes, starts: Sequence[tuple[str, float, float]], gap_points: float = 13.0) -> None:
+def label_starts(axis: Axes, starts: Sequence[tuple[ArmStyle, float, float]], gap_points: float = 13.0) -> None:
     """Name each line above its first point, where lines lie apart; pushed up where names would overlap."""
     figure = axis.get_figure()
     if figure is None or not starts:
@@ -138,14 +149,14 @@ def label_starts(axis: Axes, starts: Sequence[tuple[str, float, float]], gap_poi
     ordered = sorted(starts, key=lambda start: start[2])
     wanted = [(value - bottom) / (top - bottom) * height_points for _, _, value in ordered]
     placed = spread(wanted, gap_points)
-    for (arm, x, value), at, want in zip(ordered, placed, wanted, strict=True):
+    for (style, x, value), at, want in zip(ordered, placed, wanted, strict=True):
         axis.annotate(
-            style_of(arm).label,
+            style.label,
             (x, value),
             xytext=(0, at - want + 5),
             textcoords="offset points",
             va="bottom",
-            color=style_of(arm).colour,
+            color=style.colour,
             fontsize=9.5,
             annotation_clip=False,
             path_effects=HALO,

@@ -8,8 +8,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from speclab.figures.panels import badge, failed_note, failed_points, in_order, nothing_to_draw, pick, source_of
-from speclab.figures.style import ARMS, HALO, style_of, styled
+from speclab.figures.panels import badge, drawn, failed_note, failed_points, nothing_to_draw, pick, source_of
+from speclab.figures.style import HALO, ArmStyle, Styles, styled
 from speclab.findings.pairs import OK
 
 SIZE = (6.3, 5.2)
@@ -27,6 +27,7 @@ _KEYS = ["arm", "concurrency"]
 @styled
 def trade_off(
     findings: pd.DataFrame,
+    styles: Styles,
     called: Mapping[str, float],
     published: Mapping[str, tuple[float, float]] | None = None,
     workload: str = "chat",
@@ -40,6 +41,8 @@ def trade_off(
     ----------
     findings : pd.DataFrame
         A lab's findings.
+    styles : Styles
+        How its arms are drawn.
     called : mapping of str to float
         Points that are called out with their two figures: the concurrency by arm.
     published : mapping of str to (float, float), optional
@@ -55,10 +58,9 @@ def trade_off(
         return nothing_to_draw()
     figure = Figure(figsize=SIZE, layout="constrained")
     axis = figure.subplots()
-    arms = in_order(points["arm"], ARMS)
-    for arm in arms:
+    arms = drawn(points, styles)
+    for arm, style in arms.items():
         here = points[points["arm"] == arm].sort_values("concurrency")
-        style = style_of(arm)
         _intervals(axis, here, style.colour)
         axis.plot(here["value_user"], here["value_system"], label=style.label, markersize=6, **style.as_line())
         failed_points(axis, here, style.marker, x="value_user", y="value_system")
@@ -68,14 +70,14 @@ def trade_off(
     axis.set_ylim(bottom=0)
     axis.set_ylim(top=axis.get_ylim()[1] * (1.2 if called else 1.0))  # room for what is called out
     axis.yaxis.set_major_formatter("{x:,.0f}")
-    named = [arm for arm in arms if arm in called] or arms[:1]
+    named = [arm for arm in arms if arm in called] or list(arms)[:1]
     for arm in named:
-        _number_points(axis, points[points["arm"] == arm].sort_values("concurrency"), style_of(arm).colour)
+        _number_points(axis, points[points["arm"] == arm].sort_values("concurrency"), styles[arm].colour)
     for arm, concurrency in called.items():
         for _, row in points[(points["arm"] == arm) & (points["concurrency"] == concurrency)].iterrows():
-            _call_out(axis, row)
+            _call_out(axis, row, styles[arm])
     for arm, (each, together) in (published or {}).items():
-        style = style_of(arm)
+        style = styles[arm]
         axis.plot(each, together, marker=style.marker, markersize=8, markerfacecolor="white", linestyle="none",
                   markeredgecolor=style.colour, markeredgewidth=1.6, zorder=5)  # fmt: skip
         axis.annotate("published", (each, together), xytext=(8, -9), textcoords="offset points", fontsize=9,
@@ -108,8 +110,7 @@ def _number_points(axis: Axes, points: pd.DataFrame, colour: str) -> None:
         )  # fmt: skip
 
 
-def _call_out(axis: Axes, row: pd.Series) -> None:
-    style = style_of(row["arm"])
+def _call_out(axis: Axes, row: pd.Series, style: ArmStyle) -> None:
     text = f"{style.label}\n{row['concurrency']:g} in flight:\n{row['value_system']:,.0f}, {row['value_user']:.0f} each"
     axis.plot(
         row["value_user"], row["value_system"], marker="o", markersize=13, markerfacecolor="none",

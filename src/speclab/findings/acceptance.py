@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 
 from speclab.findings.pairs import FAILED_CHECK, NOT_RESOLVED, OK, state
+from speclab.findings.places import CELL, CURVE
 from speclab.metrics.acceptance import Z_95, with_intervals
-
-CELL = ["source", "arm", "workload", "concurrency"]
 
 
 def pooled(positions: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
@@ -88,26 +87,61 @@ def acceptance_drift(cell_lengths: pd.DataFrame) -> pd.DataFrame:
         its 95% interval by the delta method. As the largest of several, it is above zero by chance alone: read the
         interval. Not resolved with fewer than two concurrencies.
     """
-    keys = [key for key in CELL if key != "concurrency"]
-    columns = [*keys, "status", "value", "low", "high", "n"]
+    columns = [*CURVE, "status", "value", "low", "high", "n"]
     if cell_lengths.empty:
         return pd.DataFrame(columns=columns)
-    usable = cell_lengths[cell_lengths["status"] == OK].sort_values([*keys, "concurrency"], kind="stable")
-    first = usable.groupby(keys)[["value", "error"]].transform("first")
+    usable = cell_lengths[cell_lengths["status"] == OK].sort_values([*CURVE, "concurrency"], kind="stable")
+    first = usable.groupby(CURVE)[["value", "error"]].transform("first")
     ratio = usable["value"] / first["value"]
     error = ratio * np.hypot(usable["error"] / usable["value"], first["error"] / first["value"])
     moves = usable.assign(move=(ratio - 1).abs(), move_error=error)
-    largest = moves.loc[moves.groupby(keys)["move"].idxmax()].set_index(keys)
-    table = cell_lengths.groupby(keys, sort=False, as_index=False).agg(
+    largest = moves.loc[moves.groupby(CURVE)["move"].idxmax()].set_index(CURVE)
+    table = cell_lengths.groupby(CURVE, sort=False, as_index=False).agg(
         n=("status", lambda status: int((status == OK).sum())), failed=("status", lambda s: bool((s != OK).any()))
     )
-    table = table.join(largest[["move", "move_error"]], on=keys)
-    told = table["n"] >= 2
+    table = table.join(largest[["move", "move_error"]], on=CURVE)
+    is_known = table["n"] >= 2
     margin = Z_95 * table["move_error"]
     unresolved = table["failed"].map({True: FAILED_CHECK, False: NOT_RESOLVED})
     return table.assign(
-        value=table["move"].where(told),
-        low=(table["move"] - margin).clip(lower=0).where(told),
-        high=(table["move"] + margin).where(told),
-        status=unresolved.where(~told, OK),
+        value=table["move"].where(is_known),
+        low=(table["move"] - margin).clip(lower=0).where(is_known),
+        high=(table["move"] + margin).where(is_known),
+        status=unresolved.where(~is_known, OK),
     )[columns]
+
+
+def with_length_intervals(of_cells: pd.DataFrame, cell_lengths: pd.DataFrame) -> pd.DataFrame:
+    """Put the interval that the drafts give on the reported acceptance length, in place of the range of repeats.
+
+    Parameters
+    ----------
+    of_cells : pd.DataFrame
+        From `speclab.findings.averages.averaged`.
+    cell_lengths : pd.DataFrame
+        From `lengths`.
+    """
+    if cell_lengths.empty:
+        return of_cells
+    by_drafts = cell_lengths.assign(finding="reported_acceptance_length").set_index(["finding", *CELL])
+    table = of_cells.set_index(["finding", *CELL]).astype({"n": float})
+    known = by_drafts.index.intersection(table.index)
+    table.loc[known, ["low", "high", "n"]] = by_drafts.loc[known, ["low", "high", "n"]].astype(float)
+    return table.reset_index()
+
+
+def by_position(pooled_positions: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return both acceptances by position, from `pooled`, as rows of findings."""
+    if pooled_positions.empty:
+        return []
+    keys = [*CELL, "status", "position"]
+    kinds = (
+        ("acceptance_by_position", "marginal", "drafts"),
+        ("acceptance_by_position_conditional", "conditional", "reached"),
+    )
+    return [
+        pooled_positions[[*keys, share, f"{share}_low", f"{share}_high", n]]
+        .set_axis([*keys, "value", "low", "high", "n"], axis=1)
+        .assign(finding=finding)
+        for finding, share, n in kinds
+    ]

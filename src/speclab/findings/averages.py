@@ -5,22 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from speclab.findings.catalogue import BY_NAME, CATALOGUE
 from speclab.findings.intervals import Draws, bounds, of_repeats
 from speclab.findings.pairs import FAILED_CHECK, NOT_RESOLVED, OK
-from speclab.findings.spreads import BASE_OF_PAIR, Key, Spreads
+from speclab.findings.places import CELL, Key
+from speclab.findings.spreads import Spreads, base_of
 
-CELL = ["source", "arm", "workload", "concurrency"]
 PLACES = ["finding", *CELL]
-
-WEIGHTS = {
-    "speed_up": "system_throughput_baseline",
-    "speed_up_mean_of_requests": "user_throughput_baseline",
-    "break_even_length": "step_time_baseline",
-    "implied_break_even_length": "time_per_output_token_baseline",
-}
-"""What each repeat of a ratio weighs. A mean of ratios that are weighted by their denominators is the ratio of means:
-all tokens of an arm over all of its baseline, whichever repeat they fell in. The plain mean of ratios would be pulled
-up by every repeat in which the baseline happened to be slow."""
 
 
 def averaged(long: pd.DataFrame, spreads: Spreads) -> tuple[pd.DataFrame, dict[Key, Draws]]:
@@ -76,10 +67,13 @@ def averaged(long: pd.DataFrame, spreads: Spreads) -> tuple[pd.DataFrame, dict[K
 
 
 def _draws(key: Key, value: float, base: float, spreads: Spreads) -> Draws | None:
-    if np.isnan(base):
+    name, place = str(key[0]), key[1:]
+    finding = BY_NAME[name]
+    if not finding.less:
         deviation = spreads.by_key.get(key)
         return None if deviation is None else value * np.exp(deviation)
-    ratio, theirs = (spreads.by_key.get((side, *key[1:])) for side in ("break_even_length", BASE_OF_PAIR))
+    as_ratio = next(other.name for other in CATALOGUE if other.over == finding.less)
+    ratio, theirs = (spreads.by_key.get((side, *place)) for side in (as_ratio, base_of(finding)))
     if ratio is None or theirs is None:
         return None
     difference: Draws = (value + base) * np.exp(theirs + ratio) - base * np.exp(theirs)

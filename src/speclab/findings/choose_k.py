@@ -1,7 +1,7 @@
 """Which k: milliseconds per token at each k of a drafter, from one or two arms that ran.
 
-What comes back is replayed step by step (`speclab.findings.returns`). What it costs is a line in k, by what was
-measured:
+Tokens per step are replayed step by step (`speclab.findings.tokens_per_step_by_k`). The step time is a line in k, by
+what was measured:
 
 - two or more arms of the drafter: the line through their step times, so a part that does not grow with k is seen;
 - one arm of a network: what it adds to the baseline's step grows with k from nothing (each position is a pass);
@@ -13,16 +13,15 @@ stands beside the others and is never chosen: whether to speculate at all is the
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from speclab.findings.intervals import DRAWS, Draws
+from speclab.findings.intervals import DRAWS, DrawsOf
 from speclab.findings.pairs import NOT_RESOLVED, OK
-from speclab.findings.returns import CUT, REPLAYED, Drafter, Returns, returns
+from speclab.findings.tokens_per_step_by_k import CUT, REPLAYED, Drafter, TokensPerStepByK, tokens_per_step_by_k
 from speclab.lab import BASELINE
 
 COLUMNS = [
@@ -32,23 +31,20 @@ COLUMNS = [
 ]
 
 MEASURED, BEYOND, OFF = "measured", "one beyond", "off"
-"""How a row's return is known, beside `speclab.findings.returns.REPLAYED` and ``CUT``; ``one beyond`` the longest k is
-extrapolated and never chosen."""
-
-DrawsOf = Callable[..., Draws | None]
-"""`speclab.results.Results.draws`: resampled values of a finding at one place."""
+"""How a row's tokens per step are known, beside ``REPLAYED`` and ``CUT`` (`speclab.findings.tokens_per_step_by_k`);
+``one beyond`` the longest k is extrapolated and never chosen."""
 
 _NO_RATIO = dict.fromkeys(("low", "high", "over_best", "over_best_low", "over_best_high"), np.nan)
 
 
-def curves(findings: pd.DataFrame, bursts: pd.DataFrame, drafter: Drafter, draws_of: DrawsOf) -> pd.DataFrame:
+def curves(findings: pd.DataFrame, replays: pd.DataFrame, drafter: Drafter, draws_of: DrawsOf) -> pd.DataFrame:
     """Return milliseconds per token at each k, from 0 (no speculation) to one beyond the longest that ran.
 
     Parameters
     ----------
     findings : pd.DataFrame
         A lab's findings; a step time counts where its status is ok.
-    bursts : pd.DataFrame
+    replays : pd.DataFrame
         `speclab.metrics.replay.by_k` of the lab's cells, behind their keys; may be empty.
     drafter : Drafter
         Whose k.
@@ -66,14 +62,14 @@ def curves(findings: pd.DataFrame, bursts: pd.DataFrame, drafter: Drafter, draws
     step_times = findings[findings["finding"] == "step_time"]
     parts = []
     for (source, workload), place in step_times.groupby(["source", "workload"], sort=False):
-        here = bursts[(bursts["source"] == source) & (bursts["workload"] == workload)] if len(bursts) else bursts
-        back = returns(here, drafter) if len(here) else None
-        if back is None:
+        here = replays[(replays["source"] == source) & (replays["workload"] == workload)] if len(replays) else replays
+        by_k = tokens_per_step_by_k(here, drafter) if len(here) else None
+        if by_k is None:
             continue
         for _, at in place.groupby("concurrency"):
             concurrency = float(at["concurrency"].iloc[0])
             drawn = partial(draws_of, "step_time", workload=workload, concurrency=concurrency)
-            table = _curve(at, back, drafter, drawn)
+            table = _curve(at, by_k, drafter, drawn)
             parts.append(
                 table.assign(source=str(source), drafter=drafter.name, workload=str(workload), concurrency=concurrency)
             )
@@ -100,7 +96,7 @@ def worth_measuring(table: pd.DataFrame, most: int = 2) -> list[int]:
 
 
 def rows(table: pd.DataFrame) -> pd.DataFrame:
-    """Return curves as rows of the long table of findings (`speclab.findings.table.COLUMNS`); k stands as position.
+    """Return curves as rows of findings (`speclab.findings.long_table.COLUMNS`); k stands as position.
 
     ``tokens_per_step_at_k`` (of each workload), ``ms_per_token_at_k`` and ``best_k`` (of each place); `n` is the
     prompts. The arm is the drafter's, the one with its largest k.
@@ -124,16 +120,16 @@ def rows(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _curve(at: pd.DataFrame, back: Returns, drafter: Drafter, drawn: DrawsOf) -> pd.DataFrame:
+def _curve(at: pd.DataFrame, by_k: TokensPerStepByK, drafter: Drafter, drawn: DrawsOf) -> pd.DataFrame:
     ks = np.arange(drafter.longest + 2)
     times, cost, status = _step_times(at.set_index("arm"), ks, drafter, drawn)
-    beyond = back.tokens_per_step[:, -1] + back.whole * _goes_on(back)
-    tokens = np.column_stack([np.ones(len(beyond)), back.tokens_per_step, beyond])
+    beyond = by_k.tokens_per_step[:, -1] + by_k.whole * _goes_on(by_k)
+    tokens = np.column_stack([np.ones(len(beyond)), by_k.tokens_per_step, beyond])
     ms = times / tokens
-    row = pd.DataFrame({"k": ks, "how": [_how(k, back, drafter) for k in ks.tolist()], "cost": cost, "chosen": False})
+    row = pd.DataFrame({"k": ks, "how": [_how(k, by_k, drafter) for k in ks.tolist()], "cost": cost, "chosen": False})
     row["tokens_per_step"], row["step_time"], row["ms_per_token"] = tokens[0], times[0], ms[0]
     row["tokens_low"], row["tokens_high"] = np.quantile(tokens[1:], [0.025, 0.975], axis=0)
-    row["prompts"], row["status"] = back.prompts, status
+    row["prompts"], row["status"] = by_k.prompts, status
     if status != OK:
         return row.assign(**_NO_RATIO)
     best = 1 + int(np.argmin(ms[0, 1:-1]))
@@ -146,17 +142,17 @@ def _curve(at: pd.DataFrame, back: Returns, drafter: Drafter, drawn: DrawsOf) ->
     return row
 
 
-def _how(k: int, back: Returns, drafter: Drafter) -> str:
+def _how(k: int, by_k: TokensPerStepByK, drafter: Drafter) -> str:
     if k == 0:
         return OFF
     if k > drafter.longest:
         return BEYOND
-    return MEASURED if k in back.measured else back.reading
+    return MEASURED if k in by_k.measured else by_k.reading
 
 
-def _goes_on(back: Returns) -> NDArray[np.float64]:
+def _goes_on(by_k: TokensPerStepByK) -> NDArray[np.float64]:
     """Return the chance that one more position would be accepted: the share of whole drafts is taken as geometric."""
-    chance: NDArray[np.float64] = np.clip(back.whole, 0, 1) ** (1 / back.tokens_per_step.shape[1])
+    chance: NDArray[np.float64] = np.clip(by_k.whole, 0, 1) ** (1 / by_k.tokens_per_step.shape[1])
     return chance
 
 

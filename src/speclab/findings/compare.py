@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 
 from speclab.findings.averages import averaged
+from speclab.findings.catalogue import RESAMPLED
 from speclab.findings.intervals import DRAWS, Draws, bounds
 from speclab.findings.pairs import FAILED_CHECK, NOT_RESOLVED, OK, state
-from speclab.findings.spreads import OF_A_CELL, spreads
+from speclab.findings.spreads import spreads
 from speclab.lab import BASELINE
 
 FINDINGS = ("system_throughput", "user_throughput", "step_time", "tokens_per_step", "speed_up")
@@ -76,7 +77,7 @@ def compared(
 def _figures(cells: pd.DataFrame, blocks: pd.DataFrame, name: str) -> tuple[pd.DataFrame, dict[_Key, Draws]]:
     """Return the figures of one run and their resampled values by (finding, arm, workload, concurrency)."""
     keyed = cells.assign(source=name)
-    figures = [finding for finding in FINDINGS if finding in OF_A_CELL]
+    figures = [finding for finding in FINDINGS if finding in RESAMPLED]
     long = pd.concat(
         [
             keyed[["source", *_PLACE, "repeat"]].assign(
@@ -103,7 +104,7 @@ def _with_speed_up(table: pd.DataFrame, draws: dict[_Key, Draws]) -> pd.DataFram
         if arm == BASELINE or where not in bases:
             continue
         base = bases[where]
-        made = _quotient(*(draws.get(("system_throughput", each, *where)) for each in (BASELINE, arm)))
+        made = _quotient(*(draws.get(("system_throughput", side, *where)) for side in (BASELINE, arm)))
         if made is not None:
             draws["speed_up", arm, *where] = made
         standing = OK if own["status"] == base["status"] == OK else FAILED_CHECK

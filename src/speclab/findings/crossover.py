@@ -79,20 +79,20 @@ def crossover(
     at, ratio = at[valid][order], ratio[valid][order]
     if not len(at):
         return Crossing(None, None, None, NOT_RESOLVED, 0)
-    found = float(_first_falls(at, ratio[None, :])[0])
+    fall = float(_first_falls(at, ratio[None, :])[0])
     curves = None if draws is None else np.asarray(draws, dtype=np.float64)[:, valid][:, order]
     resampled = curves is not None and not np.isnan(curves).any()
-    crossings = _first_falls(at, curves) if curves is not None and resampled else np.array([found])
+    crossings = _first_falls(at, curves) if curves is not None and resampled else np.array([fall])
     low, high = (value if np.isfinite(value) else None for value in bounds(crossings))
-    if np.isinf(found):
-        if float(np.mean(crossings == found)) < 1 - STRAYS:
+    if np.isinf(fall):
+        if float(np.mean(crossings == fall)) < 1 - STRAYS:
             return Crossing(None, low, high, NOT_RESOLVED, len(at))
-        low, high = (float(at[-1]), None) if found > 0 else (None, float(at[0]))
-        beyond = any(each > at[-1] if found > 0 else each < at[0] for each in unusable)
+        low, high = (float(at[-1]), None) if fall > 0 else (None, float(at[0]))
+        beyond = any(bad > at[-1] if fall > 0 else bad < at[0] for bad in unusable)
         return Crossing(None, low, high, NOT_RESOLVED if beyond else NOT_REACHED, len(at))
     above = ratio > 1
     first = int(np.flatnonzero(above[:-1] & ~above[1:])[0])
-    in_gap = any(at[first] < each < at[first + 1] for each in unusable)
+    in_gap = any(at[first] < bad < at[first + 1] for bad in unusable)
     returns = bool(above[first + 1 :].any())
     if not resampled:
         low = high = None
@@ -102,7 +102,7 @@ def crossover(
     if spans:
         low = high = None
     decided = not in_gap and not returns and not spans
-    return Crossing(found if decided else None, low, high, OK if decided else NOT_RESOLVED, len(at))
+    return Crossing(fall if decided else None, low, high, OK if decided else NOT_RESOLVED, len(at))
 
 
 def _covered(at: NDArray[np.float64], low: float | None, high: float | None) -> float:

@@ -18,7 +18,7 @@ together, F. E. Satterthwaite, Biometrics Bulletin 2 (1946) 110-114.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +37,9 @@ LEVEL = 0.95
 
 Draws = NDArray[np.float64]
 """Resampled values of one quantity, shape (draws,)."""
+
+DrawsOf = Callable[..., Draws | None]
+"""`speclab.results.Results.draws`: resampled values of a finding at one place."""
 
 
 def generator(*place: object) -> np.random.Generator:
@@ -151,14 +154,14 @@ def between(variances: ArrayLike, explained: ArrayLike, repeats: ArrayLike) -> B
     variances, explained : array_like, shape (places,)
         Variance of a single repeat as the repeats give it, and as the blocks within them do.
     repeats : array_like, shape (places,)
-        Places with fewer than two repeats, or without a variance, have no say.
+        Places with fewer than two repeats, or without a variance, are excluded.
     """
-    found, within, n = (np.asarray(each, dtype=np.float64) for each in (variances, explained, repeats))
-    told = np.isfinite(found) & np.isfinite(within) & (n > 1)
-    freedom = n[told] - 1
-    if not told.any():
+    apart, within, n = (np.asarray(column, dtype=np.float64) for column in (variances, explained, repeats))
+    known = np.isfinite(apart) & np.isfinite(within) & (n > 1)
+    freedom = n[known] - 1
+    if not known.any():
         return Between()
-    excess = float(np.average(found[told] - within[told], weights=freedom))
+    excess = float(np.average(apart[known] - within[known], weights=freedom))
     return Between(max(0.0, excess), float(freedom.sum()))
 
 
@@ -182,16 +185,16 @@ def deviations(place: Resampled, apart: Sequence[Between], repeated: NDArray[np.
         many degrees of freedom as both have together (Welch and Satterthwaite). NaN where the place could not be
         resampled.
     """
-    of_repeats = np.array([each.variance for each in apart]) / max(place.n, 1)
-    freedom_of_repeats = np.array([each.freedom for each in apart])
+    of_repeats = np.array([repeats.variance for repeats in apart]) / max(place.n, 1)
+    freedom_of_repeats = np.array([repeats.freedom for repeats in apart])
     freedom_of_blocks = max(place.n, 1) * (place.per_repeat - 1.0)
     variance = place.blocks + of_repeats
     doubt = place.blocks**2 / freedom_of_blocks + of_repeats**2 / freedom_of_repeats
     freedom = np.where(variance > 0, variance**2 / np.where(doubt > 0, doubt, 1.0), freedom_of_blocks)
     kinds, kind = np.unique(np.nan_to_num(freedom, nan=1.0), return_inverse=True)
     tails = np.sqrt(kinds / stats.chi2.ppf(place.luck, kinds))[:, kind]
-    found: NDArray[np.float64] = (place.shape * np.sqrt(place.blocks) + repeated * np.sqrt(of_repeats)) * tails
-    return found
+    drawn: NDArray[np.float64] = (place.shape * np.sqrt(place.blocks) + repeated * np.sqrt(of_repeats)) * tails
+    return drawn
 
 
 def bounds(draws: NDArray[np.float64], level: float = LEVEL) -> tuple[float, float]:

@@ -93,12 +93,12 @@ def choices(by_concurrency: Mapping[float, Arms], order: Sequence[str]) -> list[
         ties = tuple(arm for arm in arms if arm == best or not _is_slower(arms[arm], arms[best]))
         arm = None
         if BASELINE not in ties or ties == (BASELINE,):
-            arm = held = next(each for each in (held, *order, *ties) if each in ties)
+            arm = held = next(name for name in (held, *order, *ties) if name in ties)
         decided.append((concurrency, best, ties, arm))
     made = []
     for index, (concurrency, best, ties, arm) in enumerate(decided):
-        before = next((each for *_, each in decided[:index][::-1] if each), None)
-        after = next((each for *_, each in decided[index + 1 :] if each), None)
+        before = next((name for *_, name in decided[:index][::-1] if name), None)
+        after = next((name for *_, name in decided[index + 1 :] if name), None)
         beside = after if before in (None, after) else None
         chosen = arm or (beside if beside in ties else None) or BASELINE
         status = NOT_RESOLVED if arm is None else OK
@@ -113,21 +113,21 @@ def switches(made: Sequence[Choice], by_concurrency: Mapping[float, Arms]) -> li
     point to either side: so much does the number in flight scatter when requests come at random (Poisson), and a
     narrower gap would be crossed without end.
     """
-    found = []
+    changes = []
     for before, after in itertools.pairwise(made):
         if before.arm == after.arm:
             continue
         shared = {at: arms for at, arms in by_concurrency.items() if before.arm in arms and after.arm in arms}
         if len(shared) < 2:
-            found.append(_switch(before, after, Crossing(None, None, None, NOT_RESOLVED, len(shared)), 0))
+            changes.append(_switch(before, after, Crossing(None, None, None, NOT_RESOLVED, len(shared)), 0))
             continue
         quotients = [arms[before.arm].over(arms[after.arm]) for arms in shared.values()]
         known = [quotient.draws for quotient in quotients if quotient.draws is not None]
         draws = np.column_stack(known) if len(known) == len(quotients) else None
         skipped = [at for at in by_concurrency if at not in shared]
         point = crossover(list(shared), [quotient.value for quotient in quotients], skipped, draws)
-        found.append(_switch(before, after, point, max(by_concurrency)))
-    return found
+        changes.append(_switch(before, after, point, max(by_concurrency)))
+    return changes
 
 
 def _switch(before: Choice, after: Choice, point: Crossing, top: float) -> Switch:

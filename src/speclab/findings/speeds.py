@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from speclab.errors import UserError
-from speclab.findings.intervals import DRAWS, Draws, bounds
+from speclab.findings.intervals import DRAWS, Draws, DrawsOf, bounds
 from speclab.findings.pairs import OK
 from speclab.lab import BASELINE
-
-DrawsOf = Callable[..., Draws | None]
-"""`speclab.results.Results.draws`: resampled values of a finding at one place."""
 
 MIX = "mix"
 """Name under which mixed traffic stands among the workloads."""
@@ -39,7 +36,7 @@ class Speed:
         """Return the quotient of two arms at one place, whose draws were resampled together."""
         if self.draws is None and other.draws is None:
             return Speed(self.value / other.value, None)
-        mine, theirs = (each.value if each.draws is None else each.draws for each in (self, other))
+        mine, theirs = (speed.value if speed.draws is None else speed.draws for speed in (self, other))
         with np.errstate(all="ignore"):
             return Speed(self.value / other.value, np.broadcast_to(np.divide(mine, theirs), (DRAWS,)))
 
@@ -81,15 +78,17 @@ def speeds(findings: pd.DataFrame, draws_of: DrawsOf, arms: Sequence[str]) -> Pl
         there = ", ".join(sorted(findings["arm"].dropna().unique())) or "none"
         remedy = f"run {BASELINE!r} and at least one arm that speculates on the same workload and concurrency"
         raise UserError(f"no arm stands beside the baseline (arms with results: {there})", remedy)
-    told = rows[rows["status"] == OK]
-    if told.empty:
+    usable = rows[rows["status"] == OK]
+    if usable.empty:
         states = ", ".join(f"{len(of)} {status}" for status, of in rows.groupby("status"))
         raise UserError(
             f"no speed-up passed its checks ({states})",
             "`speclab findings LAB --finding speed_up` lists them; run the lab again on a quieter machine",
         )
     places: dict[str, dict[float, dict[str, Speed]]] = {}
-    for arm, workload, concurrency, value in told[["arm", "workload", "concurrency", "value"]].itertuples(index=False):
+    for arm, workload, concurrency, value in usable[["arm", "workload", "concurrency", "value"]].itertuples(
+        index=False
+    ):
         drawn = draws_of("speed_up", arm=arm, workload=workload, concurrency=concurrency)
         at = places.setdefault(str(workload), {}).setdefault(float(concurrency), {BASELINE: BY_ITSELF})
         at[str(arm)] = Speed(float(value), drawn)
@@ -113,12 +112,12 @@ def parts_of(places: Places, findings: pd.DataFrame, shares: Mapping[str, float]
     """
     throughput = findings[(findings["finding"] == "system_throughput") & (findings["arm"] == BASELINE)]
     known = throughput[throughput["status"] == OK]
-    told = {(w, c): float(v) for w, c, v in known[["workload", "concurrency", "value"]].itertuples(index=False)}
+    rates = {(w, c): float(v) for w, c, v in known[["workload", "concurrency", "value"]].itertuples(index=False)}
     common = set.intersection(*(set(places.get(workload, {})) for workload in shares))
     parts: dict[float, dict[str, float]] = {}
     for concurrency in sorted(common):
-        if all((workload, concurrency) in told for workload in shares):
-            times = {workload: share / told[workload, concurrency] for workload, share in shares.items()}
+        if all((workload, concurrency) in rates for workload in shares):
+            times = {workload: share / rates[workload, concurrency] for workload, share in shares.items()}
             parts[concurrency] = {workload: time / sum(times.values()) for workload, time in times.items()}
     return parts
 
@@ -140,7 +139,7 @@ def mixed(places: Places, parts: Mapping[float, Mapping[str, float]]) -> dict[fl
     result: dict[float, Arms] = {}
     for concurrency, of in parts.items():
         at = {workload: places[workload][concurrency] for workload in of}
-        arms = [arm for arm in next(iter(at.values())) if all(arm in each for each in at.values())]
+        arms = [arm for arm in next(iter(at.values())) if all(arm in arms_there for arms_there in at.values())]
         result[concurrency] = {
             arm: BY_ITSELF if arm == BASELINE else together({workload: at[workload][arm] for workload in of}, of)
             for arm in arms
@@ -159,33 +158,6 @@ def together(by_workload: Mapping[str, Speed], parts: Mapping[str, float]) -> Sp
             for workload, speed in by_workload.items()
         ]
         return Speed(value, 1 / np.sum(np.broadcast_arrays(*inverse), axis=0))
-
-
-def shares_of(text: str, workloads: Sequence[str]) -> dict[str, float]:
-    """Return a stated traffic mix (``chat=.5,completion=.3,revision=.2``) as shares by workload.
-
-    Raises
-    ------
-    UserError
-        A part is no ``workload=share``, a workload is unknown or named twice, or the shares do not add up to 1.
-    """
-    shares: dict[str, float] = {}
-    for part in text.split(","):
-        name, _, number = (piece.strip() for piece in part.partition("="))
-        if name not in workloads:
-            raise UserError(f"unknown workload {name!r}", f"this lab has {', '.join(workloads)}", key="--mix")
-        if name in shares:
-            raise UserError(f"{name} stands twice in {text!r}", "name each workload once", key="--mix")
-        try:
-            shares[name] = float(number)
-        except ValueError:
-            raise UserError(f"found {part.strip()!r}", f"write {name}=0.5", key="--mix") from None
-        if not 0 < shares[name] <= 1:
-            remedy = "give a share above 0, at most 1; leave out what there is none of"
-            raise UserError(f"found {part.strip()!r}", remedy, key="--mix")
-    if not np.isclose(sum(shares.values()), 1.0, atol=5e-3):
-        raise UserError(f"the shares add up to {sum(shares.values()):g}", "make them add up to 1", key="--mix")
-    return shares
 
 
 def equal_shares(workloads: Sequence[str]) -> dict[str, float]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from speclab.findings.catalogue import BY_NAME, RESAMPLED, Finding
 from speclab.findings.intervals import Draws, Resampled, between, deviations, generator, joined, resample
 from speclab.findings.pairs import OK
+from speclab.findings.places import CELL, Key
 from speclab.lab import BASELINE
 
 BLOCKS_TO_RESAMPLE = 5
@@ -19,35 +21,14 @@ BLOCKS_TO_RESAMPLE = 5
 How often the intervals of more and fewer blocks hold the truth is on the book's page "Coverage".
 """
 
-Key = tuple[Hashable, ...]
-"""Finding, source, arm, workload, concurrency."""
+_SUMS = sorted({column for finding in RESAMPLED.values() for column in finding.sums})
 
-PLACE = ["source", "arm", "workload", "concurrency"]
 
-OF_A_CELL: dict[str, dict[str, int]] = {
-    "system_throughput": {"tokens": 1, "seconds": -1},
-    "user_throughput": {"answer_rates": 1, "answers": -1},
-    "time_per_output_token": {"answer_ms": 1, "answer_tokens": -1},
-    "step_time": {"gap_ms": 1, "steps": -1},
-    "tokens_per_step": {"decode_tokens": 1, "steps": -1},
-    "ms_per_accepted_token": {"gap_ms": 1, "decode_tokens": -1},
-    "draft_coverage": {"drafts": 1, "steps": -1},
-    "implied_step_time": {"answer_ms": 1, "answer_tokens": -1, "drafted_tokens": 1, "drafts": -1},
-}
-"""Findings of one cell as sums over its blocks, each to its power. ``drafted_tokens`` are drafts + accepted."""
-
-AGAINST_THE_BASELINE = {
-    "speed_up": ("system_throughput", "system_throughput"),
-    "speed_up_mean_of_requests": ("user_throughput", "user_throughput"),
-    "break_even_length": ("step_time", "step_time"),
-    "implied_break_even_length": ("implied_step_time", "time_per_output_token"),
-}
-"""Findings that are a ratio of an arm's figure to a figure of its baseline."""
-
-BASE_OF_PAIR = "step_time of the baseline"
-"""What a difference of step times was taken from, resampled as one of a pair; no finding of its own."""
-
-_SUMS = sorted({column for powers in OF_A_CELL.values() for column in powers})
+def base_of(finding: Finding) -> str:
+    """Return the name under which the base of a difference is resampled, as one of a pair; no finding of its own."""
+    if finding.less is None:
+        raise ValueError(f"{finding.name} is no difference")
+    return f"{finding.less[1]} of the baseline"
 
 
 @dataclass(frozen=True)
@@ -73,7 +54,7 @@ def spreads(blocks: pd.DataFrame, standing: pd.DataFrame, count: int = BLOCKS_TO
         Rows of `speclab.metrics.summary.Summary`; may be empty.
     standing : pd.DataFrame
         ``source, arm, workload, concurrency, repeat, finding, state``: which repeats of which finding passed the checks
-        that it rests on. Only those are resampled.
+        that it requires. Only those are resampled.
     count : int
         Blocks of each window.
     """
@@ -83,16 +64,16 @@ def spreads(blocks: pd.DataFrame, standing: pd.DataFrame, count: int = BLOCKS_TO
     scatter: dict[Key, list[tuple[float, float, int]]] = {}
     for keys, place in made:
         for index, key in enumerate(keys):
-            told = float(place.repeats[index]), float(place.blocks[index]) * place.n, place.n
-            scatter.setdefault(key[:2], []).append(told)
+            variances = float(place.repeats[index]), float(place.blocks[index]) * place.n
+            scatter.setdefault(key[:2], []).append((*variances, place.n))
     apart = {what: between(*zip(*rows, strict=True)) for what, rows in scatter.items()}
-    found: dict[Key, Draws] = {}
+    by_key: dict[Key, Draws] = {}
     for keys, place in made:
         # a machine that is slow through a whole sweep is slow at each of its points: one draw for a curve
         repeated = np.column_stack([generator(*key[:-1]).standard_normal(len(place.luck)) for key in keys])
         drawn = deviations(place, [apart[key[:2]] for key in keys], repeated)
-        found |= {key: drawn[:, index] for index, key in enumerate(keys) if np.isfinite(drawn[:, index]).all()}
-    return Spreads(found)
+        by_key |= {key: drawn[:, index] for index, key in enumerate(keys) if np.isfinite(drawn[:, index]).all()}
+    return Spreads(by_key)
 
 
 def _resampled(blocks: pd.DataFrame, passed: pd.DataFrame, count: int) -> Iterator[tuple[list[Key], Resampled]]:
@@ -103,10 +84,9 @@ def _resampled(blocks: pd.DataFrame, passed: pd.DataFrame, count: int) -> Iterat
         for repeats, names in together.items():
             cells = [of_cells.get((*place, repeat)) for repeat in repeats]
             bases = [of_cells.get((source, BASELINE, workload, concurrency, repeat)) for repeat in repeats]
-            alone = [name for name in names if name in OF_A_CELL]
-            paired = [name for name in names if name in AGAINST_THE_BASELINE]
-            if "drafting_time" in names:
-                paired.append(BASE_OF_PAIR)
+            alone = [name for name in names if name in RESAMPLED]
+            paired = [name for name in names if BY_NAME[name].over]
+            paired += dict.fromkeys(base_of(BY_NAME[name]) for name in names if BY_NAME[name].less)
             for wanted, sides in ((alone, (cells,)), (paired, (cells, bases))):
                 sums = _side_by_side(*sides) if wanted else None
                 if sums is not None:
@@ -115,7 +95,7 @@ def _resampled(blocks: pd.DataFrame, passed: pd.DataFrame, count: int) -> Iterat
 
 
 def _by_cell(blocks: pd.DataFrame) -> Iterator[tuple[Key, NDArray[np.float64]]]:
-    keys = [*PLACE, "repeat"]
+    keys = [*CELL, "repeat"]
     blocks = blocks.assign(drafted_tokens=blocks["drafts"] + blocks["accepted"])
     for key, cell in blocks.sort_values([*keys, "block"], kind="stable").groupby(keys, sort=False):
         yield key, cell[_SUMS].to_numpy(np.float64)
@@ -124,7 +104,7 @@ def _by_cell(blocks: pd.DataFrame) -> Iterator[tuple[Key, NDArray[np.float64]]]:
 def _alike(passed: pd.DataFrame) -> dict[Key, dict[tuple[int, ...], list[str]]]:
     """Return, for each place, the findings that rest on the same repeats, by these."""
     repeats: dict[tuple[Key, str], list[int]] = {}
-    columns = (passed[name].tolist() for name in [*PLACE, "finding", "repeat"])
+    columns = (passed[name].tolist() for name in [*CELL, "finding", "repeat"])
     for *at, finding, repeat in zip(*columns, strict=True):
         repeats.setdefault((tuple(at), finding), []).append(repeat)
     together: dict[Key, dict[tuple[int, ...], list[str]]] = {}
@@ -144,20 +124,21 @@ def _side_by_side(*sides: list[NDArray[np.float64] | None]) -> NDArray[np.float6
     return np.stack(rows) if len({len(row) for row in rows}) == 1 else None
 
 
-def _powers(findings: list[str]) -> NDArray[np.float64]:
-    """Return each finding as powers of the sums, shape (columns, findings); a baseline's columns follow an arm's."""
-    is_paired = any(name not in OF_A_CELL for name in findings)
-    powers = np.zeros((len(_SUMS) * (2 if is_paired else 1), len(findings)))
+def _powers(names: list[str]) -> NDArray[np.float64]:
+    """Return each quantity as powers of the sums, shape (columns, names); a baseline's columns follow an arm's."""
+    is_paired = any(name not in RESAMPLED for name in names)
+    powers = np.zeros((len(_SUMS) * (2 if is_paired else 1), len(names)))
+    bases = {base_of(finding): finding.less[1] for finding in BY_NAME.values() if finding.less}
 
     def put(figure: str, index: int, side: int, sign: int) -> None:
-        for column, power in OF_A_CELL[figure].items():
+        for column, power in RESAMPLED[figure].sums.items():
             powers[side * len(_SUMS) + _SUMS.index(column), index] = sign * power
 
-    for index, name in enumerate(findings):
-        if name == BASE_OF_PAIR:
-            put("step_time", index, 1, 1)
+    for index, name in enumerate(names):
+        if name in bases:
+            put(bases[name], index, 1, 1)
             continue
-        ours, theirs = AGAINST_THE_BASELINE.get(name, (name, None))
+        ours, theirs = BY_NAME[name].over or (name, None)
         put(ours, index, 0, 1)
         if theirs is not None:
             put(theirs, index, 1, -1)

@@ -13,10 +13,10 @@ import pandas as pd
 from scipy import stats
 
 from speclab.findings.pairs import FAILED_CHECK, NOT_RESOLVED, OK, state
+from speclab.findings.places import CURVE
 from speclab.metrics.answers import PARTS
 
-PLACE = ["source", "arm", "workload"]
-COLUMNS = [*PLACE, "value", "low", "high", "n", "status"]
+COLUMNS = [*CURVE, "value", "low", "high", "n", "status"]
 
 Fit = Callable[[pd.DataFrame, str], tuple[float, float, float, int, str]]
 """Value, low, high, n and status from the sums of one arm and workload; the status where there are too few."""
@@ -37,7 +37,7 @@ def acceptance_trend(answers: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame
     answers : pd.DataFrame
         `speclab.metrics.answers.answers_by_prompt` of each cell behind the cell's keys; arms that draft.
     cells : pd.DataFrame
-        Rows of `speclab.metrics.summary.Summary`. Cells that failed a check have no say.
+        Rows of `speclab.metrics.summary.Summary`. Cells that failed a check are excluded.
 
     Returns
     -------
@@ -87,18 +87,22 @@ def acceptance_over_prompt(answers: pd.DataFrame, cells: pd.DataFrame) -> pd.Dat
     return _by_place(answers, cells, ["prompt_id", "prompt_tokens"], ["steps", "tokens"], _per_doubling)
 
 
+TRENDS = (acceptance_trend, acceptance_over_answer, acceptance_over_prompt)
+"""Each is a finding under its own name."""
+
+
 def _by_place(answers: pd.DataFrame, cells: pd.DataFrame, by: list[str], sums: list[str], fit: Fit) -> pd.DataFrame:
     """Fit each arm and workload by itself, to the sums over its cells that passed."""
     if answers.empty or not {*by, *sums} <= set(answers.columns):
         return pd.DataFrame(columns=COLUMNS)
-    keys = [*PLACE, "concurrency", "repeat"]
+    keys = [*CURVE, "concurrency", "repeat"]
     rows = answers.merge(cells[keys].assign(state=state(cells, "acceptance_trend")), on=keys, validate="many_to_one")
-    found = []
-    for place, of_place in rows.groupby(PLACE, sort=False):
+    fits = []
+    for place, of_place in rows.groupby(CURVE, sort=False):
         usable = of_place[of_place["state"] == OK]
         otherwise = NOT_RESOLVED if len(usable) == len(of_place) else FAILED_CHECK
-        found.append([*place, *fit(usable.groupby(by, as_index=False)[sums].sum(), otherwise)])
-    return pd.DataFrame(found, columns=COLUMNS)
+        fits.append([*place, *fit(usable.groupby(by, as_index=False)[sums].sum(), otherwise)])
+    return pd.DataFrame(fits, columns=COLUMNS)
 
 
 def _late_against_early(sums: pd.DataFrame, otherwise: str) -> tuple[float, float, float, int, str]:
@@ -122,7 +126,7 @@ def _per_doubling(sums: pd.DataFrame, otherwise: str) -> tuple[float, float, flo
         return np.nan, np.nan, np.nan, n, otherwise
     weight, level = there["steps"].astype(float), np.log(there["tokens"] / there["steps"])
     doublings = np.log2(there["prompt_tokens"])
-    x, y = (each - np.average(each, weights=weight) for each in (doublings, level))
+    x, y = (values - np.average(values, weights=weight) for values in (doublings, level))
     leverage = float((weight * x**2).sum())
     slope = float((weight * x * y).sum()) / leverage
     pull = weight * x * (y - slope * x)

@@ -12,7 +12,7 @@ from speclab import prompts
 from speclab.engines import simulated
 from speclab.engines.base import EngineIdentity
 from speclab.errors import UserError
-from speclab.findings.table import findings
+from speclab.findings.long_table import findings
 from speclab.interval_coverage.held import Truth, beside, place
 from speclab.lab import BASELINE, Answers, Arm, Lab, Phases, SimulatedDrafter, Speculation, WorkloadName
 from speclab.load.closed_loop import CellLog, run_cell

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
+from speclab.findings.long_table import with_draws
 from speclab.findings.pairs import OK
-from speclab.findings.table import with_draws
 from speclab.interval_coverage.fast_lab import ARM, FastLab
 from speclab.lab import BASELINE
 from speclab.metrics.acceptance import wilson

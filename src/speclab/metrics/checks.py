@@ -60,11 +60,11 @@ def occupancy_check(cut: CellWindow, limit: float = 0.05) -> Check:
     if by_law is None or open_answers == 0:
         return Check(name, "WARN", None, limit, "no answer ended inside the window")
     off = by_law / open_answers - 1
-    found = f"throughput x time per token gives {by_law:.3g}, the requests give {open_answers:.3g}"
+    reason = f"throughput x time per token gives {by_law:.3g}, the requests give {open_answers:.3g}"
     verdict = _grade(abs(off), limit, limit)
     if verdict == "FAIL" and answers < FEW_ANSWERS:
-        return Check(name, "WARN", off, limit, f"{found}; only {answers} answers ended, too few to tell")
-    return Check(name, verdict, off, limit, found)
+        return Check(name, "WARN", off, limit, f"{reason}; only {answers} answers ended, too few to tell")
+    return Check(name, verdict, off, limit, reason)
 
 
 def in_flight_check(cut: CellWindow, limit: float = 0.95) -> Check:
@@ -94,8 +94,8 @@ def running_check(cut: CellWindow, limit: float = 0.95, fail_below: float = 0.90
     reached, queued = float(np.quantile(gauge, 0.9)), float(np.mean(waiting)) if waiting else 0.0
     share = min(reached, concurrency - queued) / concurrency
     verdict: Verdict = "PASS" if share >= limit else "WARN" if share >= fail_below else "FAIL"
-    found = f"{reached:.4g} of {concurrency} running, {queued:.3g} waiting in the mean"
-    return Check(name, verdict, share, limit, f"{found}, {len(gauge)} readings")
+    reason = f"{reached:.4g} of {concurrency} running, {queued:.3g} waiting in the mean"
+    return Check(name, verdict, share, limit, f"{reason}, {len(gauge)} readings")
 
 
 def stationarity_check(cut: CellWindow, limit: float = 0.05, fail_above: float = 0.10) -> Check:
@@ -113,9 +113,9 @@ def stationarity_check(cut: CellWindow, limit: float = 0.05, fail_above: float =
     move = float(second.sum() / first.sum()) - 1
     error = float(np.sqrt((first.var(ddof=1) + second.var(ddof=1)) / len(first)))
     chance = float(stats.t.ppf(0.975, SLICES - 2)) * error / float(first.mean())
-    found = f"second half {move:+.1%} against the first, chance alone gives {chance:.1%}"
+    reason = f"second half {move:+.1%} against the first, chance alone gives {chance:.1%}"
     verdict = "PASS" if abs(move) <= chance else _grade(abs(move), limit, fail_above)
-    return Check(name, verdict, move, limit, found)
+    return Check(name, verdict, move, limit, reason)
 
 
 def client_lag_check(cut: CellWindow, limit: float = 0.25, fail_above: float = 1.0) -> Check:
@@ -127,8 +127,8 @@ def client_lag_check(cut: CellWindow, limit: float = 0.25, fail_above: float = 1
     if lag is None or not gap_ms:
         return Check(name, "WARN", None, limit, "not measured")
     share = lag.p99_ms / gap_ms
-    found = f"p99 of {lag.p99_ms:.3g} ms beside a step gap of {gap_ms:.3g} ms"
-    return Check(name, _grade(share, limit, fail_above), share, limit, found)
+    reason = f"p99 of {lag.p99_ms:.3g} ms beside a step gap of {gap_ms:.3g} ms"
+    return Check(name, _grade(share, limit, fail_above), share, limit, reason)
 
 
 def event_is_step_check(cut: CellWindow, limit: float = 0.01, fail_above: float = 0.05) -> Check:
@@ -151,8 +151,8 @@ def usage_check(cut: CellWindow, limit: float = 0.001, fail_above: float = 0.01)
         return Check(name, "WARN", None, limit, "no answer ended with usage")
     delivered = float(cut.all_events.tokens[ended[cut.all_events.row]].sum())
     off = 1 - delivered / usage
-    found = f"events hold {delivered:.0f} tokens, usage says {usage:.0f}"
-    return Check(name, _grade(abs(off), limit, fail_above), off, limit, found)
+    reason = f"events hold {delivered:.0f} tokens, usage says {usage:.0f}"
+    return Check(name, _grade(abs(off), limit, fail_above), off, limit, reason)
 
 
 def counter_residual(cut: CellWindow) -> float | None:
@@ -168,8 +168,10 @@ def counters_check(cut: CellWindow, limit: float = 0.02, fail_above: float = 0.0
     residual = counter_residual(cut)
     if residual is None:
         return _not_offered("counters", limit, "a counter of generated tokens")
-    found = f"the server counted {residual:+.2%} more tokens than arrived" if residual else "all counted tokens arrived"
-    return Check("counters", _grade(abs(residual), limit, fail_above), residual, limit, found)
+    reason = (
+        f"the server counted {residual:+.2%} more tokens than arrived" if residual else "all counted tokens arrived"
+    )
+    return Check("counters", _grade(abs(residual), limit, fail_above), residual, limit, reason)
 
 
 def counter_reset_check(cut: CellWindow) -> Check:

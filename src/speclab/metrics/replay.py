@@ -17,10 +17,10 @@ from speclab.metrics.answers import whole_answers
 from speclab.metrics.window import CellWindow
 
 COLUMNS = ("prompt_id", "tokens")
-"""Columns of `bursts_by_prompt`; behind them stand ``steps_<k>`` and ``cut_tokens_<k>`` for each k."""
+"""Columns of `replays_by_prompt`; behind them stand ``steps_<k>`` and ``cut_tokens_<k>`` for each k."""
 
 
-def bursts_by_prompt(cut: CellWindow) -> pd.DataFrame:
+def replays_by_prompt(cut: CellWindow) -> pd.DataFrame:
     """Return what each prompt's whole answers would have taken at each k up to the arm's own.
 
     `COLUMNS`, and for each k the steps expected for these decode tokens; at the arm's own k the steps that were taken.
@@ -34,11 +34,11 @@ def bursts_by_prompt(cut: CellWindow) -> pd.DataFrame:
     kept = whole_answers(cut)[decode.row]
     if speculation is None or speculation.rejection_sample_method is not None or not kept.any():
         return pd.DataFrame(columns=list(COLUMNS))
-    row, burst = decode.row[kept], decode.tokens[kept]
+    row, step_tokens = decode.row[kept], decode.tokens[kept]
     longest = speculation.num_speculative_tokens
     prompt, names = pd.factorize(cut.requests["prompt_id"].to_numpy()[row])
-    last, full, rest = runs(row, burst, longest)
-    tried, followed = (burst >= longest).sum(), (burst > longest).sum()
+    last, full, rest = runs(row, step_tokens, longest)
+    tried, followed = (step_tokens >= longest).sum(), (step_tokens > longest).sum()
     bonus = float(followed / tried) if tried else 0.0
 
     def summed(values: NDArray[np.float64] | NDArray[np.int64], of: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -46,22 +46,22 @@ def bursts_by_prompt(cut: CellWindow) -> pd.DataFrame:
 
     shorter = range(1, longest + 1)
     steps = {f"steps_{k}": summed(expected_steps(full, rest, longest, k, bonus), prompt[last]) for k in shorter}
-    tokens = {f"cut_tokens_{k}": summed(np.minimum(burst, k + 1), prompt) for k in shorter}
-    return pd.DataFrame({"prompt_id": names, "tokens": summed(burst, prompt), **steps, **tokens})
+    tokens = {f"cut_tokens_{k}": summed(np.minimum(step_tokens, k + 1), prompt) for k in shorter}
+    return pd.DataFrame({"prompt_id": names, "tokens": summed(step_tokens, prompt), **steps, **tokens})
 
 
-def by_k(bursts: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of `bursts_by_prompt`, behind any keys, with a row for each k.
+def by_k(replays: pd.DataFrame) -> pd.DataFrame:
+    """Return rows of `replays_by_prompt`, behind any keys, with a row for each k.
 
     Returns
     -------
     pd.DataFrame
         The keys and `COLUMNS`, then ``k, steps, cut_tokens``.
     """
-    keys = [name for name in bursts.columns if not name.startswith(("steps_", "cut_tokens_"))]
+    keys = [name for name in replays.columns if not name.startswith(("steps_", "cut_tokens_"))]
     parts = [
-        bursts[[*keys, name, f"cut_tokens_{k}"]].set_axis([*keys, "steps", "cut_tokens"], axis=1).assign(k=int(k))
-        for name in bursts.columns
+        replays[[*keys, name, f"cut_tokens_{k}"]].set_axis([*keys, "steps", "cut_tokens"], axis=1).assign(k=int(k))
+        for name in replays.columns
         if name.startswith("steps_")
         for k in [name.removeprefix("steps_")]
     ]
@@ -71,7 +71,7 @@ def by_k(bursts: pd.DataFrame) -> pd.DataFrame:
 
 
 def runs(
-    row: NDArray[np.int64], burst: NDArray[np.int64], longest: int
+    row: NDArray[np.int64], step_tokens: NDArray[np.int64], longest: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return the steps of answers as runs: whole drafts accepted one after the other, and the step that ends them.
 
@@ -79,7 +79,7 @@ def runs(
     ----------
     row : ndarray of int64, shape (steps,)
         Which answer each step belongs to; an answer's steps stand together.
-    burst : ndarray of int64, shape (steps,)
+    step_tokens : ndarray of int64, shape (steps,)
         Tokens of each step, 1 to `longest` + 1.
     longest : int
         The k that was drafted.
@@ -90,11 +90,11 @@ def runs(
         The step that ends each run, how many full steps (of `longest` + 1 tokens) it begins with, and the tokens of
         the step behind them: 0 where the answer ended with a full one.
     """
-    is_full = burst > longest
+    is_full = step_tokens > longest
     ends_answer = np.append(row[1:] != row[:-1], True)
     last = np.flatnonzero(~is_full | ends_answer)
     length = np.diff(last, prepend=-1)
-    return last, length - ~is_full[last], np.where(is_full[last], 0, burst[last])
+    return last, length - ~is_full[last], np.where(is_full[last], 0, step_tokens[last])
 
 
 def expected_steps(

@@ -12,7 +12,7 @@ from speclab.metrics import acceptance, latency, steps, throughput
 from speclab.metrics.answers import answers_by_prompt
 from speclab.metrics.blocks import blocks
 from speclab.metrics.checks import Check, Verdict, counter_residual, verdicts
-from speclab.metrics.replay import bursts_by_prompt
+from speclab.metrics.replay import replays_by_prompt
 from speclab.metrics.window import CellWindow, cut
 from speclab.record.cell import Cell
 
@@ -69,8 +69,8 @@ class Summary:
     blocks : pd.DataFrame
         A row for each block of the window: the cell's keys, then `speclab.metrics.blocks.COLUMNS`; no rows if it
         failed.
-    bursts : pd.DataFrame
-        A row for each prompt: the cell's keys, then the columns of `speclab.metrics.replay.bursts_by_prompt`; no rows
+    replays : pd.DataFrame
+        A row for each prompt: the cell's keys, then the columns of `speclab.metrics.replay.replays_by_prompt`; no rows
         if it failed or does not draft.
     """
 
@@ -79,7 +79,7 @@ class Summary:
     checks: pd.DataFrame
     answers: pd.DataFrame
     blocks: pd.DataFrame
-    bursts: pd.DataFrame
+    replays: pd.DataFrame
 
 
 def of(cell: Cell) -> Summary:
@@ -105,7 +105,7 @@ def of(cell: Cell) -> Summary:
     columns = ["check", "verdict", "value", "limit", "reason"]
     checks = pd.DataFrame([[getattr(check, column) for column in columns] for check in made], columns=columns)
     text = acceptance.acceptance_by_position(view)
-    tables = (text, checks, answers_by_prompt(view), blocks(view), bursts_by_prompt(view))
+    tables = (text, checks, answers_by_prompt(view), blocks(view), replays_by_prompt(view))
     return Summary(row, *(_keyed(table.iloc[:0] if failed else table, cell) for table in tables))
 
 

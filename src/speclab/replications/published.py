@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
-from speclab import paths
+from speclab import paths, prompts
+from speclab.book import badge
 from speclab.errors import UserError
+from speclab.replications.lab09.against import against
+from speclab.results.lab import Results
 
 
 def read(name: str) -> pd.DataFrame:
@@ -41,3 +44,13 @@ def beside(lab: str) -> pd.DataFrame:
     """Return the published figures that a lab is held against, as `read` does; no rows for a lab of our own."""
     there = (paths.published() / f"{lab}.csv").exists()
     return read(lab) if there else read("lab09").iloc[:0]
+
+
+def and_ours(found: Results) -> pd.DataFrame:
+    """Return the figures published of a lab with the lab's own beside them (`speclab.replications.lab09.against`)."""
+    lengths = prompts.summary(found.lab.target.tokens)
+    prompt_tokens = {
+        str(workload): float(mean) for workload, mean in zip(lengths["workload"], lengths["mean_tokens"], strict=True)
+    }
+    is_measured = badge.kind(found.source) == "measured"
+    return against(found.findings, beside(found.lab.name), prompt_tokens, is_measured=is_measured)

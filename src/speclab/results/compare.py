@@ -76,25 +76,25 @@ class Comparison:
     @property
     def notes(self) -> list[str]:
         """What to know before reading it."""
-        told = []
+        notes = []
         resolved = self.cells[self.cells["status"].isin([HIGHER, LOWER, NOISE])]
         in_one = resolved[resolved["finding"] == "system_throughput"]
         if len(in_one):
             by_chance = CHANCE * len(in_one)
-            told.append(
+            notes.append(
                 f"of {len(in_one)} cells without any difference about {by_chance:.1f} would lie beyond a 95% interval "
                 "by chance: read the arms as a whole first"
             )
         if len(resolved) and resolved["repeats"].min() < 2:
-            told.append(
+            notes.append(
                 "a cell that ran once knows nothing of what is slower than its window: a machine that was slower for "
                 "some minutes looks like a difference here; run each cell more than once"
             )
         if not self.a.records or not self.b.records:
-            told.append(
+            notes.append(
                 "records do not lie beside the tables of both runs, so what changed is known from the tables alone"
             )
-        return told
+        return notes
 
 
 def compare(a: Path, b: Path, *, lab: str | None = None, engine: str | None = None) -> Comparison:
@@ -136,9 +136,9 @@ def find(folder: Path, lab: str | None = None, engine: str | None = None) -> Run
     )  # fmt: skip
     there = [path for path in where if lab in (None, path.parent.name) and path.name.startswith(engine or "")]
     if len(there) != 1:
-        found = ", ".join(f"{path.parent.name} on {path.name}" for path in where) or "none"
+        runs_there = ", ".join(f"{path.parent.name} on {path.name}" for path in where) or "none"
         remedy = "choose with --lab and --engine, or name its folder" if where else "run a lab with `--out` there"
-        raise UserError(f"one run is needed, found: {found}", remedy, file=folder)
+        raise UserError(f"one run is needed, found: {runs_there}", remedy, file=folder)
     tables, name = there[0], there[0].parent.name
     runs = tables.parents[2] / "runs" / tables.name / name
     records = tuple(store.read_record(file.parent) for file in sorted(runs.glob(f"*/[!.]*/{store.RECORD_FILE}")))
@@ -151,21 +151,21 @@ def changes(a: Run, b: Run) -> pd.DataFrame:
     rows: list[dict[str, object]] = []
     arms = [sorted(run.tables.cells["arm"].unique()) for run in (a, b)]
     for arm in sorted({*arms[0], *arms[1]}):
-        if not all(arm in each for each in arms):
+        if not all(arm in of_run for of_run in arms):
             rows.append({"what": "arm", "arms": arm, "a": _there(arm in arms[0]), "b": _there(arm in arms[1])})
     by_records = bool(a.records and b.records)
     cells = {_place(record) for record in a.records} & {_place(record) for record in b.records}
     facts = [_by_records(run, cells) if by_records else _by_tables(run) for run in (a, b)]
     shared = [arm for arm in facts[0] if arm in facts[1]]
-    found: dict[tuple[str, str, str], list[str]] = {}
+    differing: dict[tuple[str, str, str], list[str]] = {}
     for arm in shared:
         for what in dict.fromkeys([*facts[0][arm], *facts[1][arm]]):
-            one, other = (each[arm].get(what, NOT_SAID) for each in facts)
+            one, other = (of_run[arm].get(what, NOT_SAID) for of_run in facts)
             if one != other:
-                found.setdefault((what, one, other), []).append(arm)
-    for (what, one, other), named in found.items():
-        told = "all" if len(named) == len(shared) else ", ".join(named)
-        rows.append({"what": what, "arms": told, "a": one, "b": other})
+                differing.setdefault((what, one, other), []).append(arm)
+    for (what, one, other), named in differing.items():
+        which = "all" if len(named) == len(shared) else ", ".join(named)
+        rows.append({"what": what, "arms": which, "a": one, "b": other})
     return pd.DataFrame(rows, columns=["what", "arms", "a", "b"])
 
 
@@ -193,11 +193,11 @@ def _place(record: CellRecord) -> tuple[str, str, int]:
 
 def _by_records(run: Run, cells: set[tuple[str, str, int]]) -> dict[str, dict[str, str]]:
     """Return everything that was asked and used for some cells, by arm: flat names, all values of an arm's cells."""
-    found: dict[str, dict[str, dict[str, None]]] = {}
+    by_arm: dict[str, dict[str, dict[str, None]]] = {}
     for record in run.records:
         for name, value in _said(record) if _place(record) in cells else ():
-            found.setdefault(record.asked.arm, {}).setdefault(name, {})[value] = None
-    return {arm: {name: " and ".join(values) for name, values in facts.items()} for arm, facts in found.items()}
+            by_arm.setdefault(record.asked.arm, {}).setdefault(name, {})[value] = None
+    return {arm: {name: " and ".join(values) for name, values in facts.items()} for arm, facts in by_arm.items()}
 
 
 def _by_tables(run: Run) -> dict[str, dict[str, str]]:

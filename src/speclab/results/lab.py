@@ -12,11 +12,11 @@ import pandas as pd
 from speclab import lab as labs
 from speclab import paths
 from speclab.errors import UserError
-from speclab.findings import choose_k, panel, table, told
+from speclab.findings import check_report, choose_k, long_table, sentences
 from speclab.findings.intervals import Draws
 from speclab.findings.pairs import OK, state
-from speclab.findings.returns import BIAS_COLUMNS, Drafter, bias, drafters
-from speclab.findings.spreads import Key
+from speclab.findings.places import Key
+from speclab.findings.tokens_per_step_by_k import BIAS_COLUMNS, Drafter, bias, drafters
 from speclab.lab import Lab
 from speclab.metrics.replay import by_k
 from speclab.probe import record as probes
@@ -53,22 +53,22 @@ class Results:
 
     @cached_property
     def findings(self) -> pd.DataFrame:
-        """All findings, a row each; columns as in `speclab.findings.table.COLUMNS`."""
-        return table.joined(self._found[0], choose_k.rows(self.k_curves))
+        """All findings, a row each; columns as in `speclab.findings.long_table.COLUMNS`."""
+        return long_table.joined(self._with_draws[0], choose_k.rows(self.k_curves))
 
     @cached_property
-    def _found(self) -> tuple[pd.DataFrame, dict[Key, Draws]]:
+    def _with_draws(self) -> tuple[pd.DataFrame, dict[Key, Draws]]:
         k_by_arm, tables = {name: self.lab.arm(name).k for name in self.lab.arms}, self.tables
-        return table.with_draws(tables.cells, tables.positions, k_by_arm, tables.answers, tables.blocks)
+        return long_table.with_draws(tables.cells, tables.positions, k_by_arm, tables.answers, tables.blocks)
 
     def draws(self, finding: str, *, arm: str, workload: str, concurrency: float) -> Draws | None:
         """Return resampled values of a finding at one place, shape (draws,), in its own unit; None if it has none.
 
         Two arms at the same place were resampled together: the quotient of their draws is the draw of their quotient.
         """
-        found = self._found[1]
+        drawn = self._with_draws[1]
         keys = [(finding, source, arm, workload, concurrency) for source in self.tables.cells["source"].unique()]
-        return next((found[key] for key in keys if key in found), None)
+        return next((drawn[key] for key in keys if key in drawn), None)
 
     @cached_property
     def drafters(self) -> list[Drafter]:
@@ -78,25 +78,25 @@ class Results:
     @cached_property
     def k_curves(self) -> pd.DataFrame:
         """Milliseconds per token at each k of each drafter; columns as in `speclab.findings.choose_k.COLUMNS`."""
-        curves = [choose_k.curves(self._found[0], self._bursts, each, self.draws) for each in self.drafters]
+        curves = [choose_k.curves(self._with_draws[0], self._replays, drafter, self.draws) for drafter in self.drafters]
         filled = [table for table in curves if not table.empty]
         return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=choose_k.COLUMNS)
 
     @cached_property
     def k_bias(self) -> pd.DataFrame:
-        """What cutting and replaying a long draft give beside a shorter one that ran (`speclab.findings.returns`)."""
-        tables = [bias(self._bursts, each) for each in self.drafters] if len(self._bursts) else []
+        """A long draft cut and replayed, beside a shorter one that ran (`tokens_per_step_by_k.bias`)."""
+        tables = [bias(self._replays, drafter) for drafter in self.drafters] if len(self._replays) else []
         filled = [table for table in tables if not table.empty]
         return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=BIAS_COLUMNS)
 
     @cached_property
-    def _bursts(self) -> pd.DataFrame:
+    def _replays(self) -> pd.DataFrame:
         """The replayed answers of cells whose text passed its checks."""
-        if self.tables.bursts.empty:
-            return self.tables.bursts
+        if self.tables.replays.empty:
+            return self.tables.replays
         keys, cells = ["source", "arm", "workload", "concurrency", "repeat"], self.tables.cells
         passed = cells.loc[state(cells, "tokens_per_step") == OK, keys]
-        return by_k(self.tables.bursts.merge(passed, on=keys, validate="many_to_one"))
+        return by_k(self.tables.replays.merge(passed, on=keys, validate="many_to_one"))
 
     def rows(self, finding: str | list[str], **where: Any) -> pd.DataFrame:
         """Return the rows of a finding (or more) that match `where`, column by column: a value, or a list of them."""
@@ -105,7 +105,7 @@ class Results:
             rows = rows[rows[column].isin(wanted if isinstance(wanted, list | tuple) else [wanted])]
         return rows
 
-    def told(self, finding: str | list[str], **where: Any) -> pd.DataFrame:
+    def ok_rows(self, finding: str | list[str], **where: Any) -> pd.DataFrame:
         """Return those of `rows` that have a value which passed its checks."""
         rows = self.rows(finding, **where)
         return rows[rows["status"] == "ok"]
@@ -142,17 +142,17 @@ class Results:
             return NOTHING
         row = self.row("crossover", arm=arm, workload=workload)
         if bounds or row["status"] == "not reached":
-            return told.crossing(row.to_dict())
+            return sentences.crossing(row.to_dict())
         return f"{row['value']:.0f}" if row["status"] == "ok" else str(row["status"])
 
     def sentences(self, finding: str | list[str], **where: Any) -> list[str]:
         """Return the rows of a finding as sentences."""
-        return [told.told(row) for row in self.rows(finding, **where).to_dict("records")]
+        return [sentences.sentence(row) for row in self.rows(finding, **where).to_dict("records")]
 
     @cached_property
-    def panel(self) -> pd.DataFrame:
-        """Every check of the lab and its cells, a row each (`speclab.findings.panel.COLUMNS`)."""
-        return panel.panel(self.tables.cells, self.tables.checks, self.findings)
+    def check_report(self) -> pd.DataFrame:
+        """Every check of the lab and its cells, a row each (`speclab.findings.check_report.COLUMNS`)."""
+        return check_report.check_report(self.tables.cells, self.tables.checks, self.findings)
 
     def wide(self, finding: str, *, index: str = "arm", columns: str = "concurrency", **where: Any) -> pd.DataFrame:
         """Return a finding as a table in the lab's order: arms down and concurrencies across, unless told otherwise."""
@@ -233,7 +233,7 @@ def models(lab: str, engine: str) -> dict[str, str]:
 def probed(lab: str, engine: str) -> ProbeRecord | None:
     """Return the kept probe of a model that is served, on the device that a lab's cells ran on; None without one."""
     device = _runs(lab, engine).parent.name.removeprefix(f"{engine}-")
-    return next((each for each in probes.found() if each.device == device and not each.model.fused_states), None)
+    return next((probe for probe in probes.found() if probe.device == device and not probe.model.fused_states), None)
 
 
 def text_checks(lab: str, engine: str) -> dict[str, TextRecord]:
@@ -254,9 +254,9 @@ def text_checks(lab: str, engine: str) -> dict[str, TextRecord]:
 def _runs(lab: str, engine: str) -> Path:
     folders = sorted((paths.root() / "data" / "runs").glob(f"{engine}-*/{lab}"))
     if len(folders) != 1:
-        found = ", ".join(folder.parent.name for folder in folders) or "none"
+        devices = ", ".join(folder.parent.name for folder in folders) or "none"
         raise UserError(
-            f"records of {lab} from one device are needed, found: {found}",
+            f"records of {lab} from one device are needed, found: {devices}",
             f"run `speclab run {lab} --engine {engine}`" if not folders else "move all but one away",
             file=paths.root() / "data" / "runs",
         )

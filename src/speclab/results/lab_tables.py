@@ -22,7 +22,7 @@ from speclab.metrics import summary
 from speclab.record.cell import Cell
 
 DIGITS = "%.6g"
-KINDS = ("cells", "positions", "checks", "answers", "blocks", "bursts")
+KINDS = ("cells", "positions", "checks", "answers", "blocks", "replays")
 KEYS = {"arm", "workload", "concurrency", "repeat", "source"}
 """Columns of every row of every table."""
 
@@ -43,7 +43,7 @@ class Tables:
         One row a cell and prompt: the steps that its answers took.
     blocks : pd.DataFrame
         One row a cell and block of its window: the sums that intervals are resampled from.
-    bursts : pd.DataFrame
+    replays : pd.DataFrame
         One row a cell and prompt: the steps that its answers would have taken at each shorter k.
     """
 
@@ -52,7 +52,7 @@ class Tables:
     checks: pd.DataFrame
     answers: pd.DataFrame
     blocks: pd.DataFrame
-    bursts: pd.DataFrame = field(default_factory=pd.DataFrame)
+    replays: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
     def source(self) -> str:
@@ -69,7 +69,7 @@ def of(cells: Sequence[Cell]) -> Tables:
         checks=_stack([cell.checks for cell in made]),
         answers=_stack([cell.answers for cell in made]),
         blocks=_stack([cell.blocks for cell in made]),
-        bursts=_stack([cell.bursts for cell in made]),
+        replays=_stack([cell.replays for cell in made]),
     )
 
 

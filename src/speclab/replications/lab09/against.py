@@ -32,17 +32,21 @@ EAGLE, DRAFT, NGRAM = "eagle3-k3", "draft-1b-k3", "ngram-k8"
 WORKLOADS = ("chat", "completion", "revision")
 
 
-def against(findings: pd.DataFrame, published: pd.DataFrame, prompt_tokens: Mapping[str, float]) -> pd.DataFrame:
+def against(
+    findings: pd.DataFrame, published: pd.DataFrame, prompt_tokens: Mapping[str, float], *, is_measured: bool = False
+) -> pd.DataFrame:
     """Return every published figure of Lab 9 with the same figure from a lab's findings.
 
     Parameters
     ----------
     findings : pd.DataFrame
-        As `speclab.findings.table.findings` makes them.
+        As `speclab.findings.long_table.findings` makes them.
     published : pd.DataFrame
         As `speclab.replications.published.read` gives it.
     prompt_tokens : mapping of str to float
         Mean prompt length of each workload, tokens.
+    is_measured : bool
+        Whether the findings were measured: then nothing published went into them but the prompts.
 
     Returns
     -------
@@ -74,7 +78,7 @@ def against(findings: pd.DataFrame, published: pd.DataFrame, prompt_tokens: Mapp
     table = published.rename(columns={"value": "published"})
     table["ours"] = [ours(row) for _, row in table.iterrows()]
     table["difference"] = table["ours"] / table["published"] - 1
-    table["role"] = table["id"].map(ROLES).fillna("result")
+    table["role"] = table["id"].map(MEASURED_ROLES if is_measured else ROLES).fillna("result")
     return table[COLUMNS]
 
 
@@ -166,3 +170,5 @@ An *input* was put into the lab's files (or chosen so that it comes out, or is t
 nothing but that the simulator does as it was told. What *follows from inputs* shows no more. *Arithmetic* is two
 constants divided. A *bound* was published as "less than", and ours is the noise of sampling. The rest are results.
 """
+MEASURED_ROLES = {**dict.fromkeys(PROMPTS, "input"), **dict.fromkeys(_ARITHMETIC, "arithmetic"), "a01": "bound"}
+"""The same of a lab that was measured: nothing published went into it but the prompts."""

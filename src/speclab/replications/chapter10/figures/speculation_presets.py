@@ -11,11 +11,23 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from speclab.figures.panels import WIDE, badge, in_order
-from speclab.figures.style import ARMS, BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, ArmStyle, styled
+from speclab.figures.style import (
+    BASELINE_STYLE,
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    ArmStyle,
+    styled,
+)
 from speclab.findings.pareto import on_front
 
 PRESET_STYLES = {
-    "baseline": ARMS["baseline"],
+    "baseline": BASELINE_STYLE,
     "mtp": ArmStyle("MTP head, k=3", ORANGE, "o", "-"),
     "draft-1b": ArmStyle("draft model, k=4", VERMILION, "^", "--"),
     "eagle3": ArmStyle("EAGLE-3, k=3", BLUE, "s", "-"),

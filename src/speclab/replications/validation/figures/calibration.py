@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
+from speclab import lab as labs
 from speclab.figures.panels import WIDE, badge, concurrency_axis
-from speclab.figures.style import BLACK, BLUE, GREEN, GREY, PURPLE, style_of, styled
+from speclab.figures.style import BLACK, BLUE, GREEN, GREY, PURPLE, styled, styles_of
+from speclab.lab import BASELINE
 from speclab.predict.errors import SPEED_UP, Predicted
 from speclab.predict.prediction import INTERVAL
 from speclab.replications.lab09.replica import DRAFT, EAGLE, FittedReplica
@@ -37,8 +39,9 @@ def replica_speed_up(
     figure = Figure(figsize=(WIDE[0] * 0.8, 4.2), layout="constrained")
     axis = figure.subplots()
     axis.axhline(1.0, color=BLACK, linewidth=1.0)
+    styles = styles_of(labs.load("lab09"))
     for arm, crossing in ((EAGLE, "c02"), (DRAFT, "c01")):
-        style = style_of(arm)
+        style = styles[arm]
         low, high = np.quantile([model.speed_up(CURVE, arm, using=each) for each in drawn], INTERVAL, axis=0)
         axis.fill_between(CURVE, low, high, color=style.colour, alpha=0.18, linewidth=0)
         axis.plot(CURVE, model.speed_up(CURVE, arm), color=style.colour, linestyle=style.line, label=style.label)
@@ -86,9 +89,10 @@ def cost_of_tokens(costs: Sequence[Mapping[str, float | None]], crossover: float
     at = [float(each["concurrency"] or 0) for each in costs]
     figure = Figure(figsize=(WIDE[0], 3.6), layout="constrained")
     axes = figure.subplots(1, 2)
+    styles = styles_of(labs.load("lab09"))
     for axis, unit, name in zip(axes, ("$", "J"), ("usd_per_mtok", "j_per_mtok"), strict=True):
-        for prefix, arm in (("baseline_", "baseline"), ("", EAGLE)):
-            style = style_of(arm)
+        for prefix, arm in (("baseline_", BASELINE), ("", EAGLE)):
+            style = styles[arm]
             values = [float(each[prefix + name] or np.nan) for each in costs]
             axis.plot(at, values, label=style.label, **style.as_line())
         if crossover is not None:

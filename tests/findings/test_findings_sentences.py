@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from speclab.findings.panel import panel, withheld
-from speclab.findings.panel import to_json as panel_json
-from speclab.findings.table import findings, to_json
-from speclab.findings.told import crossing, told
+from speclab.findings.check_report import check_report, withheld
+from speclab.findings.check_report import to_json as report_json
+from speclab.findings.long_table import findings, to_json
+from speclab.findings.sentences import crossing, sentence
 
 K = {"baseline": 0, "ngram-k8": 8}
 NAN = float("nan")
@@ -26,19 +26,19 @@ def row(finding="speed_up", **given):
         ({"value": 1.42, "low": 1.3, "high": 1.5}, "1.42 times the baseline's speed (1.30 to 1.50)."),
         (
             {"value": 1.02, "low": 0.9, "high": 1.1},
-            "1.02 times the baseline's speed (0.90 to 1.10, not told apart from 1).",
+            "1.02 times the baseline's speed (0.90 to 1.10, not distinguishable from 1).",
         ),
         ({"value": 1.42}, "1.42 times the baseline's speed; one repeat and no blocks to resample, so no interval."),
         ({"status": "not resolved"}, "not resolved: no baseline at the same place, or it has no such figure."),
-        ({"status": "failed check"}, "failed check: no repeat passed the checks that this rests on."),
+        ({"status": "failed check"}, "failed check: no repeat passed the checks that this requires."),
         (
             {"status": "failed check", "value": 0.86},
-            "failed check: no repeat passed the checks that this rests on; they show 0.86 x, which has no say.",
+            "failed check: no repeat passed the checks that this requires; they show 0.86 x, which is excluded.",
         ),
     ],
 )
 def test_a_speed_up_in_words(given, expected):
-    assert told(row(**given)) == f"ngram-k8 on chat at 4 in flight: {expected}"
+    assert sentence(row(**given)) == f"ngram-k8 on chat at 4 in flight: {expected}"
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_speed_up_in_words(given, expected):
 def test_a_crossover_in_words(given, short, long):
     where = row("crossover", **({"concurrency": NAN, "n": 5.0} | given))
     assert crossing(where) == short
-    assert told(where) == f"ngram-k8 on chat: {long}"
+    assert sentence(where) == f"ngram-k8 on chat: {long}"
 
 
 @pytest.fixture
@@ -99,21 +99,19 @@ def labs(cell_row):
 def test_bad_input_is_said_in_words_and_never_as_nan(labs, name, said):
     cells = pd.DataFrame(labs[name])
     table = findings(cells, pd.DataFrame(), K)
-    sentences = [told(each) for each in table.to_dict("records")]
-    of_speed = [
-        sentence for sentence, finding in zip(sentences, table["finding"], strict=True) if finding == "speed_up"
-    ]
+    sentences = [sentence(row) for row in table.to_dict("records")]
+    of_speed = [text for text, finding in zip(sentences, table["finding"], strict=True) if finding == "speed_up"]
     assert len(of_speed) == len(said)
-    assert all(part in sentence for part, sentence in zip(said, of_speed, strict=True))
+    assert all(part in text for part, text in zip(said, of_speed, strict=True))
     assert sentences or name == "one arm only"
-    assert not any("nan" in sentence.lower().replace("n-gram", "") for sentence in sentences)
+    assert not any("nan" in text.lower().replace("n-gram", "") for text in sentences)
     assert all(np.isfinite(each["value"] or 0) for each in json.loads(to_json(table)))
-    rows = json.loads(panel_json(panel(cells, pd.DataFrame(), table)))
+    rows = json.loads(report_json(check_report(cells, pd.DataFrame(), table)))
     assert all(each["reason"] for each in rows)
     assert all(each["remedy"] for each in rows if each["verdict"] != "PASS")
 
 
-def test_a_panel_by_hand(cell_row):
+def test_a_check_report_by_hand(cell_row):
     cells = pd.DataFrame(
         [
             cell_row("baseline", 1, system_throughput=100.0, conditions="a", failed_checks="stationarity"),
@@ -125,7 +123,7 @@ def test_a_panel_by_hand(cell_row):
     checks = pd.DataFrame([{**keys, "check": "stationarity", "verdict": "FAIL", "value": 0.2, "limit": 0.05,
                             "reason": "second half +20%"}])  # fmt: skip
     table = findings(cells, pd.DataFrame(), K)
-    made = panel(cells, checks, table)
+    made = check_report(cells, checks, table)
     found = {(row.scope, row.check): (row.verdict, row.reason) for row in made.itertuples()}
     assert found["lab", "baseline beside it"] == ("WARN", "1 of 2 cells have no baseline beside them")
     assert found["lab", "same conditions"] == ("FAIL", "1 of 1 pairs ran under other conditions")
@@ -148,6 +146,6 @@ def test_a_panel_by_hand(cell_row):
 def test_acceptance_that_moves_is_seen(cell_row, value, low, high, verdict):
     cells = pd.DataFrame([cell_row(arm, 1, repeat=r, conditions="a") for arm in K for r in (0, 1)])
     trend = pd.DataFrame([row("acceptance_trend", value=value, low=low, high=high)])
-    made = panel(cells, pd.DataFrame(), trend)
+    made = check_report(cells, pd.DataFrame(), trend)
     assert made.loc[made["check"] == "acceptance is flat", "verdict"].tolist() == [verdict]
     assert made.loc[made["check"] == "repeats", "verdict"].tolist() == ["PASS"]

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
+from speclab.findings.catalogue import BY_NAME
 from speclab.findings.pairs import FAILED_CHECK, NOT_REACHED, OK
 
 Row = Mapping[Any, Any]
 
-NO_BASELINE = ("speed_up", "speed_up_mean_of_requests", "break_even_length", "drafting_time")
-"""Findings that need a baseline beside them."""
 
-
-def told(row: Row) -> str:
+def sentence(row: Row) -> str:
     """Return one row of findings as a sentence.
 
     Parameters
     ----------
     row : mapping
-        A row of `speclab.findings.table.findings`.
+        A row of `speclab.findings.long_table.findings`.
 
     Returns
     -------
@@ -31,12 +29,11 @@ def told(row: Row) -> str:
     if row["finding"] == "crossover":
         return place(row) + _crossing(row)
     if row["status"] == FAILED_CHECK:
-        failed = f"{place(row)}failed check: no repeat passed the checks that this rests on"
-        return f"{failed}." if pd.isna(row["value"]) else f"{failed}; they show {_number(row)}, which has no say."
+        failed = f"{place(row)}failed check: no repeat passed the checks that this requires"
+        return f"{failed}." if pd.isna(row["value"]) else f"{failed}; they show {_number(row)}, which is excluded."
     if row["status"] != OK:
         return f"{place(row)}not resolved: {_why(row)}."
-    words = _SAID.get(row["finding"], _plain)
-    return place(row) + words(row)
+    return place(row) + (_speed_up(row) if BY_NAME[row["finding"]].unit == "x" else _plain(row))
 
 
 def interval(row: Row, form: str = "{:.2f}") -> str:
@@ -82,7 +79,7 @@ def _speed_up(row: Row) -> str:
     value = f"{row['value']:.2f} times the baseline's speed"
     if not interval(row):
         return f"{value}; one repeat and no blocks to resample, so no interval."
-    decided = "" if row["low"] > 1 or row["high"] < 1 else ", not told apart from 1"
+    decided = "" if row["low"] > 1 or row["high"] < 1 else ", not distinguishable from 1"
     return f"{value} ({interval(row)}{decided})."
 
 
@@ -96,7 +93,7 @@ def _number(row: Row) -> str:
 
 
 def _why(row: Row) -> str:
-    if row["finding"] in NO_BASELINE and pd.isna(row["value"]):
+    if BY_NAME[row["finding"]].of == "pair" and pd.isna(row["value"]):
         return "no baseline at the same place, or it has no such figure"
     return "too little was measured, or the server does not offer it"
 
@@ -105,6 +102,3 @@ def place(row: Row) -> str:
     """Return where a row stands, with a colon behind it."""
     where = f"{row['arm']} on {row['workload']}"
     return f"{where}: " if pd.isna(row["concurrency"]) else f"{where} at {row['concurrency']:g} in flight: "
-
-
-_SAID: dict[str, Callable[[Row], str]] = {"speed_up": _speed_up, "speed_up_mean_of_requests": _speed_up}

@@ -1,4 +1,4 @@
-"""What comes back at each k of one drafter: measured where an arm has that k, replayed from a longer one elsewhere."""
+"""Tokens per step at each k of one drafter: measured where an arm has that k, replayed from a longer one elsewhere."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ def drafters(arms: Sequence[Arm]) -> list[Drafter]:
         same = arm.model_copy(update={"speculation": arm.speculation.model_copy(update={"num_speculative_tokens": 1})})
         key = f"{same.speculation!r} {same.server!r}"
         groups.setdefault(key, {})[arm.k] = arm
-    found = []
+    made = []
     for group in groups.values():
         longest = group[max(group)]
         grows = longest.speculation is not None and longest.speculation.method != "ngram"
-        found.append(Drafter(longest.arm, {k: group[k].arm for k in sorted(group)}, grows))
-    return found
+        made.append(Drafter(longest.arm, {k: group[k].arm for k in sorted(group)}, grows))
+    return made
 
 
 @dataclass(frozen=True, slots=True)
-class Returns:
+class TokensPerStepByK:
     """Tokens per step of one drafter on one workload, at each k from 1 to the longest that was measured.
 
     Attributes
@@ -73,7 +73,7 @@ class Returns:
         The k of arms that ran; the others are read from the next longer of these.
     reading : str
         ``replayed`` or ``cut``: how they are read. Replayed, unless the lab holds a shorter arm of the drafter whose
-        own return is nearer to the cut curve, as where each place is drawn afresh (a simulated drafter).
+        own figure is nearer to the cut curve, as where each place is drawn afresh (a simulated drafter).
     whole : ndarray of float64, shape (1 + draws,)
         Share of the longest arm's steps in which the whole draft was accepted.
     prompts : int
@@ -87,24 +87,24 @@ class Returns:
     prompts: int
 
 
-def returns(bursts: pd.DataFrame, drafter: Drafter) -> Returns | None:
-    """Return what comes back at each k; None where the longest arm has no answers.
+def tokens_per_step_by_k(replays: pd.DataFrame, drafter: Drafter) -> TokensPerStepByK | None:
+    """Return tokens per step at each k; None where the longest arm has no answers.
 
     Parameters
     ----------
-    bursts : pd.DataFrame
+    replays : pd.DataFrame
         `speclab.metrics.replay.by_k` of the cells of one source and workload, behind their keys. Answers
-        of all concurrencies and repeats are taken together: what a draft returns does not depend on the batch.
+        of all concurrencies and repeats are taken together: what a draft brings does not depend on the batch.
     drafter : Drafter
         Whose k.
     """
-    sums = {k: _sums(bursts[bursts["arm"] == arm]) for k, arm in drafter.arms.items()}
+    sums = {k: _sums(replays[replays["arm"] == arm]) for k, arm in drafter.arms.items()}
     known = {k: table for k, table in sums.items() if not table.empty}
     if drafter.longest not in known:
         return None
     prompts = sorted({prompt for table in known.values() for prompt in table.index.get_level_values("prompt_id")})
     weights = _weights(len(prompts))
-    off = bias(bursts, drafter)
+    off = bias(replays, drafter)
     is_cut = len(off) > 0 and bool(off["cut_bias"].abs().mean() < off["replay_bias"].abs().mean())
 
     def of(arms_k: int, k: int, column: str) -> NDArray[np.float64]:
@@ -119,16 +119,17 @@ def returns(bursts: pd.DataFrame, drafter: Drafter) -> Returns | None:
     taken = of(longest, longest, "steps")
     of_part = of(longest, longest - 1, "cut_tokens") if longest > 1 else taken
     whole = _ratio(weights, of(longest, longest, "cut_tokens") - of_part, taken)
-    return Returns(np.column_stack(columns), tuple(known), CUT if is_cut else REPLAYED, whole, len(prompts))
+    reading = CUT if is_cut else REPLAYED
+    return TokensPerStepByK(np.column_stack(columns), tuple(known), reading, whole, len(prompts))
 
 
-def bias(bursts: pd.DataFrame, drafter: Drafter) -> pd.DataFrame:
+def bias(replays: pd.DataFrame, drafter: Drafter) -> pd.DataFrame:
     """Return how far a longer arm's cut curve and its replay are from what a shorter arm of the same drafter measured.
 
     Parameters
     ----------
-    bursts : pd.DataFrame
-        As for `returns`, of any number of sources and workloads.
+    replays : pd.DataFrame
+        As for `tokens_per_step_by_k`, of any number of sources and workloads.
     drafter : Drafter
         Whose k.
 
@@ -139,7 +140,7 @@ def bias(bursts: pd.DataFrame, drafter: Drafter) -> pd.DataFrame:
         answered; a prompt weighs what it weighs in the longer arm. The biases are relative to the measured value.
     """
     rows: list[list[object]] = []
-    for (source, workload), place in bursts.groupby(["source", "workload"], sort=False):
+    for (source, workload), place in replays.groupby(["source", "workload"], sort=False):
         sums = {k: _sums(place[place["arm"] == arm]) for k, arm in drafter.arms.items()}
         for from_k, longer in sums.items():
             for k, shorter in sums.items():
@@ -157,8 +158,8 @@ def bias(bursts: pd.DataFrame, drafter: Drafter) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=BIAS_COLUMNS)
 
 
-def _sums(bursts: pd.DataFrame) -> pd.DataFrame:
-    return bursts.groupby(["prompt_id", "k"])[["tokens", "steps", "cut_tokens"]].sum()
+def _sums(replays: pd.DataFrame) -> pd.DataFrame:
+    return replays.groupby(["prompt_id", "k"])[["tokens", "steps", "cut_tokens"]].sum()
 
 
 def _weights(prompts: int) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""All checks of a lab on one panel: of each cell, of the lab as a whole, with what to do about each."""
+"""Every check of a lab in one report: of each cell, of the lab as a whole, with what to do about each."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from speclab.findings.pairs import FAILED_CHECK, OK
+from speclab.findings.places import BESIDE, CELL
 from speclab.lab import BASELINE
 
 COLUMNS = [
@@ -26,7 +27,7 @@ COLUMNS = [
     "remedy",
 ]
 TREND_LIMIT = 0.015
-"""How far acceptance may move over concurrency: what Lab 9 (report) found at most."""
+"""How far acceptance may move over concurrency and still pass as flat."""
 
 TREND_FAILS = 0.10
 
@@ -52,7 +53,7 @@ REMEDIES = {
 """What to do about a check that did not pass."""
 
 
-def panel(cells: pd.DataFrame, checks: pd.DataFrame, findings: pd.DataFrame) -> pd.DataFrame:
+def check_report(cells: pd.DataFrame, checks: pd.DataFrame, findings: pd.DataFrame) -> pd.DataFrame:
     """Return every check of a lab.
 
     Parameters
@@ -60,7 +61,7 @@ def panel(cells: pd.DataFrame, checks: pd.DataFrame, findings: pd.DataFrame) -> 
     cells, checks : pd.DataFrame
         Rows of `speclab.metrics.summary.Summary`.
     findings : pd.DataFrame
-        As `speclab.findings.table.findings` makes them.
+        As `speclab.findings.long_table.findings` makes them.
 
     Returns
     -------
@@ -77,25 +78,25 @@ def panel(cells: pd.DataFrame, checks: pd.DataFrame, findings: pd.DataFrame) -> 
 
 
 def withheld(findings: pd.DataFrame) -> pd.DataFrame:
-    """Return the verdicts that rest on failed cells alone: speed-ups of places where no repeat passed its checks."""
+    """Return the speed-ups of places where no repeat passed its checks: verdicts that failed cells alone would give."""
     return findings[(findings["finding"] == "speed_up") & (findings["status"] == FAILED_CHECK)]
 
 
 def failed_at(row: Mapping[Any, Any], cells: pd.DataFrame) -> str:
     """Return the checks that failed at the place of a row, of its arm and of the baseline, with how many repeats."""
     here = cells[cells["arm"].isin([row["arm"], BASELINE])]
-    for column in ("source", "workload", "concurrency"):
+    for column in BESIDE:
         here = here[here[column] == row[column]]
     names = here.assign(check=here["failed_checks"].str.split("; ")).explode("check").dropna(subset="check")
     counts = names.groupby(["arm", "check"], sort=False).size().reset_index(name="count")
-    parts = [f"{each['arm']}: {each['check']} ({each['count']})" for each in counts.to_dict("records")]
+    parts = [f"{arm}: {check} ({count})" for arm, check, count in counts.itertuples(index=False)]
     failed = here[here["status"] == "failed"]
     parts += [f"{arm}: did not run ({count})" for arm, count in failed.groupby("arm", sort=False).size().items()]
     return ", ".join(parts) or "arm and baseline ran under other conditions"
 
 
 def to_json(table: pd.DataFrame) -> str:
-    """Return a panel as a JSON list of flat objects; null where there is no value."""
+    """Return a check report as a JSON list of flat objects; null where there is no value."""
     rows = [{name: _plain(value) for name, value in row.items()} for row in table.to_dict("records")]
     return json.dumps(rows, indent=1, allow_nan=False)
 
@@ -114,7 +115,7 @@ def _of_the_lab(cells: pd.DataFrame, findings: pd.DataFrame) -> Iterator[dict[st
             yield {"scope": "lab", "arm": arm, **check}
     for row in findings[findings["finding"] == "acceptance_trend"].to_dict("records"):
         yield {"scope": "lab", "arm": row["arm"], "workload": row["workload"], **_flat(row)}
-    repeats = int(cells.groupby(["source", "arm", "workload", "concurrency"])["repeat"].nunique().max())
+    repeats = int(cells.groupby(CELL)["repeat"].nunique().max())
     yield {
         "scope": "lab", "check": "repeats", "verdict": "PASS" if repeats > 1 else "WARN", "value": float(repeats),
         "limit": 2.0, "reason": f"{repeats} of each cell" if repeats > 1 else "one of each cell: drift is not seen",
@@ -122,7 +123,7 @@ def _of_the_lab(cells: pd.DataFrame, findings: pd.DataFrame) -> Iterator[dict[st
 
 
 def _beside(own: pd.DataFrame, cells: pd.DataFrame) -> dict[str, Any]:
-    keys = ["source", "workload", "concurrency", "repeat"]
+    keys = [*BESIDE, "repeat"]
     baseline = cells[cells["arm"] == BASELINE][keys].assign(there=True)
     there = own[keys].merge(baseline, on=keys, how="left")["there"].notna()
     alone = int((~there).sum())
@@ -133,7 +134,7 @@ def _beside(own: pd.DataFrame, cells: pd.DataFrame) -> dict[str, Any]:
 
 
 def _alike(own: pd.DataFrame, cells: pd.DataFrame) -> dict[str, Any]:
-    keys = ["source", "workload", "concurrency", "repeat"]
+    keys = [*BESIDE, "repeat"]
     if "conditions" not in cells:
         return {"check": "same conditions", "verdict": "WARN", "reason": "these tables do not say"}
     baseline = cells[cells["arm"] == BASELINE][[*keys, "conditions"]]

@@ -12,7 +12,7 @@ from speclab.lab import BASELINE
 COLUMNS = ["arm", "workload", "concurrency", "value", "low", "high", "best"]
 
 
-def tax(places: Places, mix: Mapping[float, Arms], parts: Mapping[float, Mapping[str, float]]) -> pd.DataFrame:
+def regret(places: Places, mix: Mapping[float, Arms], parts: Mapping[float, Mapping[str, float]]) -> pd.DataFrame:
     """Return the throughput that each arm, served to everybody, gives away.
 
     Parameters
@@ -43,12 +43,6 @@ def tax(places: Places, mix: Mapping[float, Arms], parts: Mapping[float, Mapping
         named = ", ".join(dict.fromkeys(best_of.values()))
         rows += [_row(arm, MIX, concurrency, speed, apart, named) for arm, speed in arms.items()]
     return pd.DataFrame(rows, columns=COLUMNS)
-
-
-def worst(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the least and the most that each arm costs each workload over all concurrencies, as shares."""
-    grouped = table.groupby(["arm", "workload"], sort=False)["value"]
-    return grouped.agg(least="min", most="max").reset_index()
 
 
 def _best(arms: Arms) -> str:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from speclab.findings.intervals import DRAWS
+from speclab.findings.regret import regret
 from speclab.findings.speeds import BY_ITSELF, Speed, mixed
-from speclab.findings.tax import tax, worst
 
 
 def at(**values: float) -> dict[str, Speed]:
@@ -19,8 +19,8 @@ PLACES = {
 PARTS = {1.0: {"chat": 0.5, "revision": 0.5}}
 
 
-def test_the_tax_is_what_the_workloads_own_best_arm_would_have_added() -> None:
-    table = tax(PLACES, mixed(PLACES, PARTS), PARTS)
+def test_the_regret_is_what_the_workloads_own_best_arm_would_have_added() -> None:
+    table = regret(PLACES, mixed(PLACES, PARTS), PARTS)
     of = table.set_index(["arm", "workload", "concurrency"])["value"]
     assert of["lookup", "chat", 1.0] == pytest.approx(1 - 0.8 / 2.0)
     assert of["head", "chat", 1.0] == 0.0
@@ -34,11 +34,6 @@ def test_the_tax_is_what_the_workloads_own_best_arm_would_have_added() -> None:
 
 def test_its_interval_comes_from_the_speeds() -> None:
     noise = np.random.default_rng(2).lognormal(0, 0.05, DRAWS)
-    table = tax({"chat": {1.0: {"baseline": BY_ITSELF, "head": Speed(2.0, 2.0 * noise)}}}, {}, {})
+    table = regret({"chat": {1.0: {"baseline": BY_ITSELF, "head": Speed(2.0, 2.0 * noise)}}}, {}, {})
     row = table.set_index("arm").loc["baseline"]
     assert row["low"] < row["value"] == 0.5 < row["high"]
-
-
-def test_the_least_and_the_most_over_all_loads() -> None:
-    table = worst(tax(PLACES, {}, {})).set_index(["arm", "workload"])
-    assert table.loc[("lookup", "chat")].tolist() == pytest.approx([0.3, 0.6])
