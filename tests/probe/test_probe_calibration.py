@@ -8,7 +8,7 @@ import pytest
 
 from speclab.errors import UserError
 from speclab.predict.parameters import CPU_135M, H100_8B, MEANINGS
-from speclab.probe import points, record
+from speclab.probe import points, record, report
 from speclab.probe.calibration import for_server, mean_and_worst, of_passes
 from speclab.probe.points import Point
 from speclab.probe.record import ProbeRecord, timed
