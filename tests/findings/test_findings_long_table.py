@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from speclab.errors import UserError
 from speclab.findings.catalogue import BY_NAME
-from speclab.findings.long_table import COLUMNS, findings, to_json
+from speclab.findings.long_table import COLUMNS, findings, overview, to_json
 from speclab.findings.readings import READINGS, side_by_side
 from speclab.replications import published
 
@@ -252,3 +252,13 @@ def test_both_readings_stand_beside_lab_9s(lab9):
     # what the report did not measure has no figure of its own
     assert np.isnan(both.loc["break_even_length", "published"])
     assert both.loc["break_even_length", "value"] == pytest.approx(1.2803, abs=1e-4)
+
+
+def test_the_overview_has_a_row_for_every_finding(lab9):
+    table = overview(findings(lab9, pd.DataFrame(), K)).set_index("finding")
+    assert table.index.tolist() == list(BY_NAME)
+    assert table.loc["step_time", ["unit", "places", "ok"]].tolist() == ["ms", 2, 2]
+    assert table.loc["step_time", ["least", "most"]].tolist() == pytest.approx([6.09, 6.78 * 1.15])
+    assert (table.loc["crossover", "places"], table.loc["crossover", "ok"]) == (1, 0)
+    assert np.isnan(table.loc["crossover", "least"])
+    assert table.loc["best_k", "places"] == 0

@@ -4,6 +4,7 @@ from speclab.figures.acceptance import acceptance_by_position, acceptance_over_c
 from speclab.figures.baseline import occupancy, spare_compute
 from speclab.figures.cost import break_even, ngram_cost_and_return, step_anatomy
 from speclab.figures.coverage import coverage
+from speclab.figures.finding import finding_over_concurrency
 from speclab.figures.keep import Kept, keep
 from speclab.figures.speed import arms_at_one, speed_up
 from speclab.figures.style import styles_of
@@ -16,6 +17,7 @@ __all__ = [
     "arms_at_one",
     "break_even",
     "coverage",
+    "finding_over_concurrency",
     "keep",
     "ngram_cost_and_return",
     "occupancy",

@@ -162,3 +162,26 @@ def _trends(answers: pd.DataFrame | None, cells: pd.DataFrame, k_by_arm: Mapping
         return pd.DataFrame()
     drafting = answers[answers["arm"].map(dict(k_by_arm)) > 0]
     return pd.concat([fit(drafting, cells).assign(finding=fit.__name__) for fit in TRENDS], ignore_index=True)
+
+
+def overview(table: pd.DataFrame) -> pd.DataFrame:
+    """Return every finding of the catalogue in a row: what it is, at how many places it is known, and its range.
+
+    Parameters
+    ----------
+    table : pd.DataFrame
+        As `findings` makes it.
+
+    Returns
+    -------
+    pd.DataFrame
+        ``finding, words, of, unit, places, ok, least, most``: ``ok`` of the ``places`` have a value that passed its
+        checks; ``least`` and ``most`` are theirs, NaN where there is none.
+    """
+    rows = pd.DataFrame(
+        [[finding.name, finding.words, finding.of, finding.unit] for finding in CATALOGUE],
+        columns=["finding", "words", "of", "unit"],
+    )
+    known = table.assign(value=table["value"].where(table["status"] == OK))
+    ranges = known.groupby("finding")["value"].agg(places="size", ok="count", least="min", most="max")
+    return rows.join(ranges, on="finding").fillna({"places": 0, "ok": 0}).astype({"places": int, "ok": int})
