@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from speclab.errors import UserError
 from speclab.findings.catalogue import BY_NAME
-from speclab.findings.long_table import COLUMNS, findings, overview, to_json
+from speclab.findings.long_table import COLUMNS, WHOLE, findings, overview
 from speclab.findings.readings import READINGS, side_by_side
 from speclab.replications import published
+from speclab.results import strict_json
 
 K = {"baseline": 0, "ngram-k8": 8}
 
@@ -200,7 +201,8 @@ def test_positions_become_rows(lab9, position_rows):
 
 
 def test_json_is_flat_and_has_nulls_for_what_is_missing(lab9, position_rows):
-    rows = json.loads(to_json(findings(lab9, position_rows("ngram-k8", 1, 10, [5, 0, 0]), K)))
+    table = findings(lab9, position_rows("ngram-k8", 1, 10, [5, 0, 0]), K)
+    rows = json.loads(strict_json.dumps(strict_json.rows(table, WHOLE)))
     assert all(list(row) == COLUMNS for row in rows)
     assert all(not isinstance(value, (dict, list)) for row in rows for value in row.values())
     crossing = next(row for row in rows if row["finding"] == "crossover")

@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from speclab.findings.check_report import check_report, withheld
-from speclab.findings.check_report import to_json as report_json
-from speclab.findings.long_table import findings, to_json
+from speclab.findings.long_table import findings
 from speclab.findings.sentences import crossing, sentence
+from speclab.results import strict_json
 
 K = {"baseline": 0, "ngram-k8": 8}
 NAN = float("nan")
@@ -105,8 +103,8 @@ def test_bad_input_is_said_in_words_and_never_as_nan(labs, name, said):
     assert all(part in text for part, text in zip(said, of_speed, strict=True))
     assert sentences or name == "one arm only"
     assert not any("nan" in text.lower().replace("n-gram", "") for text in sentences)
-    assert all(np.isfinite(each["value"] or 0) for each in json.loads(to_json(table)))
-    rows = json.loads(report_json(check_report(cells, pd.DataFrame(), table)))
+    assert all(np.isfinite(each["value"] or 0) for each in strict_json.rows(table))
+    rows = strict_json.rows(check_report(cells, pd.DataFrame(), table))
     assert all(each["reason"] for each in rows)
     assert all(each["remedy"] for each in rows if each["verdict"] != "PASS")
 

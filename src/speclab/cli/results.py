@@ -13,6 +13,7 @@ from speclab import results
 from speclab.cli import tables
 from speclab.cli.options import DataOption, EngineOption, LabName, err
 from speclab.errors import UserError
+from speclab.results import strict_json
 
 
 def show_speed_up(
@@ -64,7 +65,10 @@ def print_findings(
         if finding not in known:
             raise UserError(f"unknown finding {finding!r}", f"there are {', '.join(known)}", key="--finding")
         rows = rows[rows["finding"] == finding]
-    typer.echo(long_table.to_json(rows) if json else rows.to_string(index=False, na_rep="-", float_format="%.4g"))
+    if json:
+        typer.echo(strict_json.dumps(strict_json.rows(rows, long_table.WHOLE)))
+    else:
+        typer.echo(rows.to_string(index=False, na_rep="-", float_format="%.4g"))
 
 
 def check_lab(
@@ -82,7 +86,7 @@ def check_lab(
     lab_results = results.of(lab, engine, data=data)
     withheld = check_report.withheld(lab_results.findings)
     if json:
-        typer.echo(check_report.to_json(lab_results.check_report))
+        typer.echo(strict_json.dumps(strict_json.rows(lab_results.check_report, check_report.WHOLE)))
     else:
         console = Console(highlight=False, soft_wrap=False)
         console.print(f"{lab_results.lab.title}: checks\n{lab_results.source}\n")

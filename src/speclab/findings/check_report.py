@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from speclab.findings.pairs import FAILED_CHECK, OK
@@ -14,18 +12,11 @@ from speclab.findings.places import BESIDE, CELL
 from speclab.lab import BASELINE
 
 COLUMNS = [
-    "scope",
-    "arm",
-    "workload",
-    "concurrency",
-    "repeat",
-    "check",
-    "verdict",
-    "value",
-    "limit",
-    "reason",
-    "remedy",
+    *("scope", "arm", "workload", "concurrency", "repeat", "check"),
+    *("verdict", "value", "limit", "reason", "remedy"),
 ]
+WHOLE = ["concurrency", "repeat"]
+
 TREND_LIMIT = 0.015
 """How far acceptance may move over concurrency and still pass as flat."""
 
@@ -95,12 +86,6 @@ def failed_at(row: Mapping[Any, Any], cells: pd.DataFrame) -> str:
     return ", ".join(parts) or "arm and baseline ran under other conditions"
 
 
-def to_json(table: pd.DataFrame) -> str:
-    """Return a check report as a JSON list of flat objects; null where there is no value."""
-    rows = [{name: _plain(value) for name, value in row.items()} for row in table.to_dict("records")]
-    return json.dumps(rows, indent=1, allow_nan=False)
-
-
 def _of_cells(cells: pd.DataFrame, checks: pd.DataFrame) -> Iterator[Mapping[Any, Any]]:
     for row in cells[cells["status"] == "failed"].to_dict("records"):
         place = {name: row[name] for name in ("arm", "workload", "concurrency", "repeat")}
@@ -158,11 +143,3 @@ def _flat(row: Mapping[Any, Any]) -> dict[str, Any]:
     verdict = "PASS" if not moved or abs(value) <= TREND_LIMIT else "WARN" if abs(value) <= TREND_FAILS else "FAIL"
     reason = f"{value:+.1%} ({low:+.1%} to {high:+.1%}) from the lowest to the highest concurrency"
     return {"check": name, "verdict": verdict, "value": value, "limit": TREND_LIMIT, "reason": reason}
-
-
-def _plain(value: object) -> str | float | int | None:
-    if isinstance(value, float | np.floating):
-        if not np.isfinite(value):
-            return None
-        return int(value) if float(value).is_integer() else float(value)
-    return value if isinstance(value, str | int) else None

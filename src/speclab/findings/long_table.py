@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 
@@ -21,21 +20,12 @@ from speclab.findings.spreads import BLOCKS_TO_RESAMPLE, spreads
 from speclab.findings.trend import TRENDS
 
 COLUMNS = [
-    "finding",
-    "arm",
-    "workload",
-    "concurrency",
-    "position",
-    "value",
-    "low",
-    "high",
-    "n",
-    "status",
-    "unit",
-    "source",
+    *("finding", "arm", "workload", "concurrency", "position", "value", "low", "high", "n"),
+    *("status", "unit", "source"),
 ]
 NUMBERS = ["concurrency", "position", "value", "low", "high", "n"]
 WHOLE = ["concurrency", "position", "n"]
+"""Numbers that are whole, though they are kept as floats so that they can be missing."""
 
 _UNITS = {finding.name: finding.unit for finding in CATALOGUE}
 _ORDER = {finding.name: index for index, finding in enumerate(CATALOGUE)}
@@ -81,7 +71,7 @@ def with_draws(
     Returns
     -------
     table : pd.DataFrame
-        `COLUMNS`. Numbers are floats, NaN where there is none (`to_json` writes null). `low` and `high` are a 95%
+        `COLUMNS`. Numbers are floats, NaN where there is none. `low` and `high` are a 95%
         interval. `n` is the number of repeats it rests on; of drafts for acceptance, of prompts for its trend, of
         concurrencies for the crossover, whose bound is null where it lies beyond the measured range. Status: ``ok``;
         ``failed check``: no repeat passed the checks that this finding requires (the value is shown where there is
@@ -119,21 +109,6 @@ def with_draws(
 def joined(table: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
     """Return findings with other rows of the same kind among them, in the table's order."""
     return table if more.empty else _in_order(table, more)
-
-
-def to_json(table: pd.DataFrame) -> str:
-    """Return findings as a JSON list of flat objects; null where there is no value."""
-    columns = {name: [_plain(name, value) for value in table[name]] for name in COLUMNS}
-    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    return json.dumps(rows, indent=1, allow_nan=False)
-
-
-def _plain(column: str, value: object) -> str | float | int | None:
-    if not isinstance(value, float):
-        return None if value is None else str(value)
-    if not np.isfinite(value):
-        return None
-    return int(value) if column in WHOLE else float(value)
 
 
 def _in_order(*parts: pd.DataFrame) -> pd.DataFrame:
