@@ -43,10 +43,12 @@ RUN = """
 import json
 from speclab import figures, results
 from speclab.cli import cli
+from speclab.figures.style import styles_of
 for command in {commands}:
     cli(command, standalone_mode=False)
     print("NEXT")
 found = results.of("small")
+styles = styles_of(found.lab)
 figure = {draw}
 lines = [line for axis in figure.axes for line in axis.lines if len(line.get_xdata()) > 1]
 print(json.dumps({{

@@ -18,7 +18,7 @@ def test_an_arm_is_a_file_and_its_name(checkout: Checkout) -> None:
     (checkout.root / "labs/small/ngram-k2.yml").write_text(ARM, encoding="utf-8")
     checkout.replace("labs/small/lab.yml", "[baseline, eagle3-k3]", "[baseline, eagle3-k3, ngram-k2]")
 
-    findings, figure, _ = checkout.run(draw="figures.speed_up(found.findings)")
+    findings, figure, _ = checkout.run(draw="figures.speed_up(found.findings, styles)")
     speed_ups = findings[(findings["finding"] == "speed_up") & (findings["arm"] == "ngram-k2")]
     assert speed_ups["concurrency"].tolist() == [1, 8]
     assert (speed_ups["status"] == "ok").all()

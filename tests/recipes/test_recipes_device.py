@@ -12,7 +12,7 @@ def test_a_device_is_an_entry(checkout: Checkout) -> None:
     checkout.replace("labs/small/lab.yml", "device: h100-sxm", "device: toy")
 
     predict = ("predict", "--acceptance", ".63,.38,.25", "--device", "toy", "--concurrency", "1,64", "--json")
-    findings, figure, predicted = checkout.run(draw="figures.speed_up(found.findings)", also=predict)
+    findings, figure, predicted = checkout.run(draw="figures.speed_up(found.findings, styles)", also=predict)
     assert "toy" in predicted
     assert set(findings["source"]) == {"simulated (toy)"}
     step = findings[(findings["finding"] == "step_time") & (findings["arm"] == "baseline")]["value"]

@@ -16,7 +16,7 @@ def steps_per_second(cut: CellWindow) -> float:
     """Return decode steps of the rows inside the window / the window's length, steps/s."""
     return len(cut.decode) / cut.window.length_s
 '''
-DRAW = 'figures.finding_over_concurrency(found.findings, "steps_per_second")'
+DRAW = 'figures.finding_over_concurrency(found.findings, "steps_per_second", styles)'
 
 
 def test_a_metric_is_a_function_and_two_rows(checkout: Checkout) -> None:

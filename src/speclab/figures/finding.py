@@ -11,18 +11,19 @@ from speclab.figures.panels import (
     arm_lines,
     badge,
     concurrency_axis,
+    drawn,
     failed_note,
     pick,
     source_of,
     workload_panels,
 )
-from speclab.figures.style import styled
+from speclab.figures.style import Styles, styled
 from speclab.findings.catalogue import BY_NAME
 from speclab.lab import BASELINE
 
 
 @styled
-def finding_over_concurrency(findings: pd.DataFrame, name: str) -> Figure:
+def finding_over_concurrency(findings: pd.DataFrame, name: str, styles: Styles) -> Figure:
     """Draw one finding over concurrency, a panel for each workload and a line for each arm that has it.
 
     Parameters
@@ -31,6 +32,8 @@ def finding_over_concurrency(findings: pd.DataFrame, name: str) -> Figure:
         A lab's findings.
     name : str
         A finding of a cell or of a pair.
+    styles : mapping of str to ArmStyle
+        How each arm is drawn (`speclab.figures.style.styles_of`).
 
     Raises
     ------
@@ -42,7 +45,7 @@ def finding_over_concurrency(findings: pd.DataFrame, name: str) -> Figure:
         raise UserError(f"no finding over concurrency: {name!r}", f"there are {', '.join(known)}")
     finding = BY_NAME[name]
     rows = pick(findings, name)
-    arms = list(dict.fromkeys(rows["arm"]))
+    arms = drawn(rows, styles, *(() if finding.of == "cell" else (BASELINE,)))
     figure, panels = workload_panels(rows)
     for index, (workload, axis) in enumerate(panels.items()):
         here = rows[rows["workload"] == workload]
@@ -53,6 +56,6 @@ def finding_over_concurrency(findings: pd.DataFrame, name: str) -> Figure:
         if finding.over is not None and finding.unit == "x":
             axis.axhline(1.0, color="black", linewidth=1.0)
     if panels:
-        arm_legend(figure, [arm for arm in arms if arm != BASELINE or finding.of == "cell"])
+        arm_legend(figure, arms)
     badge(figure, f"bars: 95% intervals · {failed_note(rows)}{source_of(rows)}")
     return figure
