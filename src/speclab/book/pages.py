@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -121,8 +122,8 @@ def analyses() -> list[Page]:
 def stamp(page: Page) -> str:
     """Return a hash of everything that decides a page's content."""
     parameters = repr(sorted(page.parameters.items()))
-    files = [page.template, *page.inputs, *_code(), paths.root() / "constraints.txt"]
-    return _hash(files, parameters.encode())
+    files = [page.template, *page.inputs, paths.root() / "constraints.txt"]
+    return _hash(files, parameters.encode() + _code().encode())
 
 
 def left(page: Page) -> str:
@@ -220,12 +221,14 @@ def _template(name: str) -> Path:
     return paths.root() / "notebooks" / f"{name}.ipynb"
 
 
-def _code() -> Iterator[Path]:
+@cache
+def _code() -> str:
+    """Return a hash of the code that notebooks run, as it was when this process first asked: the same for all pages."""
     source = Path(__file__).parents[1]
-    for file in sorted(source.rglob("*")):
-        inside = file.relative_to(source).as_posix()
-        if file.is_file() and "__pycache__" not in inside and not inside.startswith(_NOT_IN_NOTEBOOKS):
-            yield file
+    inside = {file: file.relative_to(source).as_posix() for file in source.rglob("*") if file.is_file()}
+    return _hash(
+        file for file, name in inside.items() if "__pycache__" not in name and not name.startswith(_NOT_IN_NOTEBOOKS)
+    )
 
 
 def _hash(files: Iterable[Path], extra: bytes = b"") -> str:
