@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from scipy.stats import t as student
 
 from speclab.errors import UserError
 from speclab.model.chapter10.levers import PAGE
@@ -120,8 +121,6 @@ def charges(
 
 
 def _interval(values: np.ndarray) -> dict[str, float]:
-    from scipy.stats import t as student  # takes half a second, and most commands do not come here
-
     n = len(values)
     mean, spread_ = float(values.mean()), float(values.std(ddof=1))
     half = float(student.ppf((1 + LEVEL) / 2, n - 1)) * spread_ / np.sqrt(n)
