@@ -8,6 +8,9 @@ import pytest
 
 from speclab import results
 
+pytest_plugins = ["forked_kernels"]
+collect_ignore_glob = ["*.ipynb"]  # tests' own; those of the book are collected by nbval
+
 
 @pytest.fixture
 def partly_failed() -> results.Results:

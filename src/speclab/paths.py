@@ -48,5 +48,5 @@ def book() -> Path:
 
 def shown(path: Path) -> str:
     """Return a path as a reader sees it: relative to the checkout where it lies inside."""
-    path = path.resolve()
-    return str(path.relative_to(root().resolve())) if path.is_relative_to(root().resolve()) else str(path)
+    path, inside = path.resolve(), root().resolve()
+    return str(path.relative_to(inside)) if path.is_relative_to(inside) else str(path)

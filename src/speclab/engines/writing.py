@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import httpx2
-from openai import APIConnectionError, APIStatusError, AsyncOpenAI
+from typing import TYPE_CHECKING, Any
 
 from speclab.config import Frozen
 from speclab.engines.stream import encodable, message
 from speclab.lab import Sampling
 from speclab.prompts.base import Prompt
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
 
 WITHIN_S = 300.0
 
@@ -34,6 +34,9 @@ async def write(client: AsyncOpenAI, model: str, prompt: Prompt, sampling: Sampl
     ``return_token_ids`` is vLLM's own key. The two highest log-probabilities are asked for at each token; their
     difference is that of the logits. A request that fails says so in ``error``.
     """
+    import httpx2  # both take a second to import, and whoever reads what was written needs neither
+    from openai import APIConnectionError, APIStatusError
+
     body: dict[str, Any] = {
         "model": model,
         "messages": [{"role": "user", "content": prompt.text}],

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 DRAWS = 2000
 """Resamples of each place: an interval's end then varies by about a tenth of its half-width, or less."""
@@ -185,6 +184,8 @@ def deviations(place: Resampled, apart: Sequence[Between], repeated: NDArray[np.
         many degrees of freedom as both have together (Welch and Satterthwaite). NaN where the place could not be
         resampled.
     """
+    from scipy import stats  # takes half a second, and most commands do not come here
+
     of_repeats = np.array([repeats.variance for repeats in apart]) / max(place.n, 1)
     freedom_of_repeats = np.array([repeats.freedom for repeats in apart])
     freedom_of_blocks = max(place.n, 1) * (place.per_repeat - 1.0)
@@ -208,6 +209,8 @@ def bounds(draws: NDArray[np.float64], level: float = LEVEL) -> tuple[float, flo
 
 def of_repeats(values: NDArray[np.float64], level: float = LEVEL) -> tuple[float, float]:
     """Return the interval of a mean of repeats, shape (repeats,), by Student's t; NaN with fewer than two."""
+    from scipy import stats  # takes half a second, and most commands do not come here
+
     if len(values) < 2:
         return np.nan, np.nan
     error = float(values.std(ddof=1)) / len(values) ** 0.5

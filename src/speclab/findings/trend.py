@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from speclab.findings.pairs import FAILED_CHECK, NOT_RESOLVED, OK, state
 from speclab.findings.places import CURVE
@@ -136,6 +135,8 @@ def _per_doubling(sums: pd.DataFrame, otherwise: str) -> tuple[float, float, flo
 
 def _relative(slope: float, error: float, freedom: int) -> tuple[float, float, float]:
     """Return a change of a logarithm and its 95% interval as relative changes."""
+    from scipy import stats  # takes half a second, and most commands do not come here
+
     margin = float(stats.t.ppf(0.975, freedom)) * error
     return float(np.expm1(slope)), float(np.expm1(slope - margin)), float(np.expm1(slope + margin))
 

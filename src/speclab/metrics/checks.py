@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats
 
 from speclab.metrics.counters import gained, was_reset
 from speclab.metrics.latency import step_gap
@@ -104,6 +103,8 @@ def stationarity_check(cut: CellWindow, limit: float = 0.05, fail_above: float =
     The scatter of ten slices of the window says what difference chance makes (Student's t, 95%): a few long answers
     make halves that differ although nothing drifts.
     """
+    from scipy import stats  # takes half a second, and most commands do not come here
+
     name = "stationarity"
     edges = np.linspace(cut.window.opens_s, cut.window.closes_s, SLICES + 1)
     tokens, _ = np.histogram(cut.events.time_s, bins=edges, weights=cut.events.tokens)

@@ -27,6 +27,8 @@ INTERVAL = (0.05, 0.95)
 MOST_IN_FLIGHT = 4096
 """Up to where a crossover is sought."""
 
+_GRID = np.geomspace(1, MOST_IN_FLIGHT, 97)
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -164,8 +166,7 @@ def speed_up(parameters: Parameters, question: Question, rows: ArrayLike, k: int
 
 def crossing(parameters: Parameters, question: Question) -> float:
     """Return where the speed-up first falls to 1: 0 where it is never above, infinite where it is always."""
-    grid = np.geomspace(1, MOST_IN_FLIGHT, 97)
-    ratio = speed_up(parameters, question, grid, question.draft.k)
+    ratio = speed_up(parameters, question, _GRID, question.draft.k)
     if ratio[0] <= 1:
         return 0.0
     below = np.flatnonzero(ratio <= 1)
@@ -173,7 +174,7 @@ def crossing(parameters: Parameters, question: Question) -> float:
         return float("inf")
     after = int(below[0])
     share = (ratio[after - 1] - 1) / (ratio[after - 1] - ratio[after])
-    return float(grid[after - 1] * (grid[after] / grid[after - 1]) ** share)
+    return float(_GRID[after - 1] * (_GRID[after] / _GRID[after - 1]) ** share)
 
 
 def check(question: Question, concurrency: Sequence[float]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy.stats import lognorm
+from scipy.special import ndtr
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,11 @@ def _cut_moments(mean: float, cv: float, most: float) -> tuple[float, float]:
     variance = math.log1p(cv**2)
     location = math.log(mean) - variance / 2
     spread = math.sqrt(variance)
-    cut = most * float(lognorm.sf(most, spread, scale=math.exp(location)))
+    cut = most * float(ndtr(-math.log(most / math.exp(location)) / spread))
 
     def below(power: int) -> float:
         """Return the part of E[L^power] that lies below the cut."""
         moment = math.exp(power * location + power**2 * variance / 2)
-        return moment * float(lognorm.cdf(most, spread, scale=math.exp(location + power * variance)))
+        return moment * float(ndtr(math.log(most / math.exp(location + power * variance)) / spread))
 
     return below(1) + cut, below(2) + most * cut
