@@ -25,24 +25,6 @@ ABOVE_THE_INSTRUMENT = {"replications", "cli"}
 FACE = PACKAGE / "__init__.py"
 """The public interface: it hands on what lies in any room, and its examples name a lab."""
 
-NOT_YET = {
-    ("figures/baseline.py", "Lab 9"),
-    ("figures/cost.py", "ngram-k8"),
-    *(
-        ("figures/style.py", arm)
-        for arm in (
-            "draft-1b-k3", "draft-4l-k3", "eagle3-forced", "eagle3-k1",
-            "eagle3-k2", "eagle3-k3", "ngram-k2", "ngram-k8",
-        )
-    ),
-    ("findings/drafting.py", "Lab 9"),
-    ("findings/panel.py", "Lab 9"),
-    ("findings/readings.py", "Lab 9"),
-}  # fmt: skip
-"""Places that still name what only a replication may: file, name. It must be empty in the end."""
-
-MOST_BOXES, MOST_ROOT_MODULES = 28, 6
-
 
 def sources(*suffixes: str) -> list[Path]:
     return [file for file in sorted(PACKAGE.rglob("*")) if file.suffix in suffixes]
@@ -117,8 +99,7 @@ def test_the_instrument_names_no_lab_no_arm_and_no_published_figure() -> None:
         for file in instrument(".py", ".js")
         for match in named.finditer(file.read_text(encoding="utf-8"))
     }
-    assert places - NOT_YET == set()
-    assert NOT_YET - places == set(), "mended: take it off the list"
+    assert places == set()
 
 
 def test_a_class_name_has_one_meaning() -> None:
