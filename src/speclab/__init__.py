@@ -13,6 +13,7 @@ Examples
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from speclab.errors import UserError
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from speclab.results.lab import of as read_results
     from speclab.run.arms import run_arm
 
-__version__ = "0.1.0"
+__version__ = version("speclab")
 __all__ = ["UserError", "__version__", "predict_speed_up", "read_results", "run_arm"]
 
 _FROM = {

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import TypeVar
 
-import speclab
 from speclab import paths, prompts
 from speclab.engines.base import Engine, EngineFailure, EngineIdentity, Opening
 from speclab.engines.simulated_answers import Writer
@@ -70,7 +70,7 @@ def opening(lab: Lab, arm: Arm, workload: WorkloadName, seed_key: str = "") -> O
     async def engine() -> AsyncIterator[Engine]:
         _check_vocabulary(model, arm)
         _check_memory(model, lab, limits, usable, max(token_counts.values()))
-        identity = EngineIdentity(engine="simulated", version=speclab.__version__, device=model.device.slug)
+        identity = EngineIdentity(engine="simulated", version=version("speclab"), device=model.device.slug)
         server = SimulatedServer(identity, model, writer(), token_counts, limits)
         try:
             yield server
