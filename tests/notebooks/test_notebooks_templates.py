@@ -15,7 +15,7 @@ FOLDER = paths.root() / "notebooks"
 TEMPLATES = sorted(FOLDER.rglob("*.ipynb"))
 OF_A_LAB = sorted((FOLDER / "lab").glob("*.ipynb"))
 ONCE = [file for file in TEMPLATES if file.parent not in (FOLDER, FOLDER / "lab")]
-ARMS = sorted(file for file in paths.labs().glob("*/*.yml") if file.name != "lab.yml")
+ARMS = sorted(file for file in paths.labs().glob("*/*.yml") if file.name not in ("lab.yml", "book.yml"))
 
 
 def known(template: str) -> set[str]:
