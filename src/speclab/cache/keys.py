@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from pydantic import BaseModel
 
 from speclab import paths
@@ -37,6 +38,15 @@ def of_values(*values: object) -> str:
         A value is none of these.
     """
     return hashlib.sha256(json.dumps(values, default=_plain, sort_keys=True).encode()).hexdigest()
+
+
+def of_tables(*tables: pd.DataFrame) -> str:
+    """Return a hash of tables: columns, types, index and values."""
+    digest = hashlib.sha256()
+    for table in tables:
+        digest.update(repr([(str(name), str(table[name].dtype)) for name in table.columns]).encode())
+        digest.update(pd.util.hash_pandas_object(table).to_numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _plain(value: object) -> Any:

@@ -7,10 +7,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from speclab import lab as labs
 from speclab import paths
+from speclab.cache import keys
+from speclab.cache.code import Source
+from speclab.cache.store import kept
 from speclab.errors import UserError
 from speclab.findings import check_report, choose_k, long_table, sentences
 from speclab.findings.intervals import Draws
@@ -59,7 +63,14 @@ class Results:
     @cached_property
     def _with_draws(self) -> tuple[pd.DataFrame, dict[Key, Draws]]:
         k_by_arm, tables = {name: self.lab.arm(name).k for name in self.lab.arms}, self.tables
-        return long_table.with_draws(tables.cells, tables.positions, k_by_arm, tables.answers, tables.blocks)
+        frames = (tables.cells, tables.positions, tables.answers, tables.blocks)
+
+        def made() -> tuple[pd.DataFrame, dict[Key, Draws]]:
+            return long_table.with_draws(tables.cells, tables.positions, k_by_arm, tables.answers, tables.blocks)
+
+        code = Source().sha256("speclab.findings.long_table.with_draws")
+        key = keys.joined(code, keys.of_values(k_by_arm, pd.__version__, np.__version__), keys.of_tables(*frames))
+        return kept(f"findings-{self.lab.name}", key, made)
 
     def draws(self, finding: str, *, arm: str, workload: str, concurrency: float) -> Draws | None:
         """Return resampled values of a finding at one place, shape (draws,), in its own unit; None if it has none.
