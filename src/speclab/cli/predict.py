@@ -96,7 +96,7 @@ def _show(answered: Answered) -> None:
     table = Table(
         "in flight", "speed-up", "90% of draws", "break-even tokens", "best k", "$ / M tok", "J / M tok", box=None
     )
-    costs = {each["concurrency"]: each for each in answered.costs}
+    costs = {cost["concurrency"]: cost for cost in answered.costs}
     for index, at in enumerate(prediction.concurrency):
         cost = costs.get(at, {})
         usd, joules = cost.get("usd_per_mtok"), cost.get("j_per_mtok")
@@ -109,10 +109,10 @@ def _show(answered: Answered) -> None:
     console.print(table)
     console.print(f"\n{_verdict(answered)}")
     console.print(f"calibration {answered.calibration}")
-    for each in answered.errors:
+    for error in answered.errors:
         console.print(
-            f"error so far: {each.figure} of {each.method} on {each.dataset} ({each.source}, n = {each.n}): "
-            f"mean {each.mean_abs_error:.1%}, worst {each.worst_error:+.1%}"
+            f"error so far: {error.figure} of {error.method} on {error.dataset} ({error.source}, n = {error.n}): "
+            f"mean {error.mean_abs_error:.1%}, worst {error.worst_error:+.1%}"
         )
     for warning in prediction.warnings:
         console.print(f"warning: {warning}", style="yellow")

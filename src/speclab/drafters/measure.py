@@ -52,15 +52,18 @@ def sets(recipe: Recipe, notes: Path) -> dict[str, list[Prompt]]:
     notes : Path
         Folder with ``held_out.jsonl``, which the training wrote; without it that set is left out.
     """
-    found = {
+    prompts_by_set = {
         "fresh questions": [Prompt("chat", f"fresh/{number}", text) for number, text in enumerate(QUESTIONS)],
         "HumanEval stubs": list(lab_prompts.load("completion", recipe.seed).measured[:STUBS]),
     }
     file = notes / "held_out.jsonl"
     if not file.exists():
-        return found
+        return prompts_by_set
     held = [json.loads(line)["text"] for line in file.read_text(encoding="utf-8").splitlines()[:HELD_OUT]]
-    return {"held out": [Prompt("chat", f"held-out/{number}", text) for number, text in enumerate(held)], **found}
+    return {
+        "held out": [Prompt("chat", f"held-out/{number}", text) for number, text in enumerate(held)],
+        **prompts_by_set,
+    }
 
 
 def lab_of(target: str, name: str | None = None) -> Lab:

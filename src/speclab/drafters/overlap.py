@@ -42,5 +42,5 @@ class Judged:
         )
 
 
-def _runs(found: tuple[str, ...], length: int) -> Iterable[tuple[str, ...]]:
-    return (found[start : start + length] for start in range(len(found) - length + 1))
+def _runs(words: tuple[str, ...], length: int) -> Iterable[tuple[str, ...]]:
+    return (words[start : start + length] for start in range(len(words) - length + 1))

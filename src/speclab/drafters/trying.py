@@ -87,7 +87,7 @@ def table(recipes: Mapping[str, Recipe], work: Path) -> pd.DataFrame:
         last = pd.read_csv(log).iloc[-1]
         change = trials.described(recipe, recipes[UNCHANGED])
         rows.append({"trial": name, "change": change, **last.drop("loss"), "source": source()})
-    found = pd.DataFrame(rows).rename(columns={"step": "steps"}).astype({"steps": int})
+    results = pd.DataFrame(rows).rename(columns={"step": "steps"}).astype({"steps": int})
     from_nothing = [recipe.head.start is None for recipe in recipes.values()]
-    found.insert(4, "gain", (found["length"] / found["length"].iloc[0] - 1).where(from_nothing))
-    return found
+    results.insert(4, "gain", (results["length"] / results["length"].iloc[0] - 1).where(from_nothing))
+    return results

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+GROUPED_BY = ("source", "method", "k", "dataset", "figure", "fitted_on")
+
 SPEED_UP, CROSSOVER, THROUGHPUT, TIME, SHARE = "speed-up", "crossover", "throughput", "time per token", "share of step"
 
 
@@ -88,14 +90,14 @@ class Errors:
 def summed(predictions: Iterable[Predicted]) -> list[Errors]:
     """Return the errors by source, method, k, dataset, figure and fit, in the order in which they first appear."""
     groups: dict[tuple[object, ...], list[Predicted]] = {}
-    for each in predictions:
-        key = (each.source, each.method, each.k, each.dataset, each.figure, each.fitted_on)
-        groups.setdefault(key, []).append(each)
+    for prediction in predictions:
+        key = tuple(getattr(prediction, name) for name in GROUPED_BY)
+        groups.setdefault(key, []).append(prediction)
     return [_summed(group) for group in groups.values()]
 
 
 def _summed(group: Sequence[Predicted]) -> Errors:
-    errors = np.array([each.error for each in group])
+    errors = np.array([prediction.error for prediction in group])
     worst = int(np.argmax(np.abs(errors)))
     of = group[0]
     return Errors(

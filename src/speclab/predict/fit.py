@@ -139,14 +139,14 @@ def fit(
     names = tuple(free)
     _check(measured, start, names)
     values = np.log([getattr(start, name) for name in names])
-    spreads = np.array([each.spread for each in measured])
+    spreads = np.array([figure.spread for figure in measured])
 
     def parameters(logs: Floats, others: Sequence[str] = names) -> Parameters:
         return start.replaced(**_clipped(start, others, logs - np.log([getattr(start, name) for name in others])))
 
     def residuals(logs: Floats) -> Floats:
         at = parameters(logs)
-        return np.asarray(np.log([each.model(at) / each.value for each in measured]) / spreads)
+        return np.asarray(np.log([figure.model(at) / figure.value for figure in measured]) / spreads)
 
     solution = least_squares(residuals, values, bounds=(values - FURTHEST, values + FURTHEST), x_scale=0.1)
     best = parameters(solution.x)
@@ -154,15 +154,15 @@ def fit(
     condition = _check_carried(solution.jac, names, len(measured))
     held = tuple(name for name in MEANINGS if name not in names and name not in exact and getattr(best, name) > 0)
     covariance = _covariance(measured, best, names, held, spreads, solution.fun, solution.jac)
-    off = {each.label: each.model(best) / each.value - 1 for each in measured}
-    return Fit(best, names, held, covariance, off, condition, tuple(each.place for each in measured), fitted_on)
+    off = {figure.label: figure.model(best) / figure.value - 1 for figure in measured}
+    return Fit(best, names, held, covariance, off, condition, tuple(figure.place for figure in measured), fitted_on)
 
 
 def _check(measured: Sequence[Measured], start: Parameters, free: tuple[str, ...]) -> None:
     unknown = [name for name in free if name not in MEANINGS]
     if unknown:
         raise UserError(f"unknown parameter {unknown[0]!r}", f"there are {', '.join(MEANINGS)}", key="free")
-    bad = [each.label for each in measured if not each.value > 0 or not math.isfinite(each.value)]
+    bad = [figure.label for figure in measured if not figure.value > 0 or not math.isfinite(figure.value)]
     if bad:
         raise UserError(f"{bad[0]} has no value above 0", "leave it out or measure it again")
     at_zero = [name for name in free if getattr(start, name) <= 0]
@@ -232,7 +232,7 @@ def _slope(measured: Sequence[Measured], best: Parameters, name: str, spreads: F
     """Return how the residuals change with the logarithm of one parameter."""
     small = 1e-4
     up, down = (best.replaced(**_clipped(best, (name,), np.array([step]))) for step in (small, -small))
-    return np.log([each.model(up) / each.model(down) for each in measured]) / spreads / (2 * small)
+    return np.log([figure.model(up) / figure.model(down) for figure in measured]) / spreads / (2 * small)
 
 
 def _clipped(around: Parameters, names: Sequence[str], logs: Floats) -> dict[str, float]:

@@ -230,7 +230,9 @@ def outside(calibration: Fit, question: Question, rows: Floats) -> list[str]:
 
 def _crossover(parameters: Parameters, drawn: Sequence[Parameters], question: Question) -> Crossover:
     value = crossing(parameters, question)
-    low, high = np.quantile([crossing(each, question) for each in drawn] or [value], INTERVAL, method="nearest")
+    low, high = np.quantile(
+        [crossing(parameter_set, question) for parameter_set in drawn] or [value], INTERVAL, method="nearest"
+    )
     status = "always below" if value == 0 else "ok" if np.isfinite(value) else "always above"
     return Crossover(_finite(value), _finite(low), _finite(high), status)
 

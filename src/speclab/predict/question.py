@@ -31,7 +31,7 @@ def machine_of(query: Query, calibration: Calibration) -> Device | None:
         return None
     slug = SHORT_DEVICES.get(query.device.lower(), query.device.lower())
     if slug not in DEVICES:
-        known = ", ".join([*SHORT_DEVICES, *(each for each in DEVICES if each not in SHORT_DEVICES.values())])
+        known = ", ".join([*SHORT_DEVICES, *(name for name in DEVICES if name not in SHORT_DEVICES.values())])
         raise UserError(f"unknown device {query.device!r}", f"the known devices: {known}", key="--device")
     return device(slug)
 

@@ -58,8 +58,8 @@ def hold(lab_folder: Path, models: Iterable[str]) -> None:
         Cells there were measured with other weights, or the file cannot be read or written.
     """
     file, noted = lab_folder / MODELS_FILE, read(lab_folder)
-    found = {model: now for model in models if (now := digest(model)) is not None}
-    for model, now in found.items():
+    digests = {model: now for model in models if (now := digest(model)) is not None}
+    for model, now in digests.items():
         if noted.get(model, now) != now:
             raise UserError(
                 f"the cells here were measured with other weights of {model}",
@@ -67,8 +67,8 @@ def hold(lab_folder: Path, models: Iterable[str]) -> None:
                 file=file,
                 key=model,
             )
-    if not found.keys() <= noted.keys():
-        content = json.dumps({**noted, **found}, indent=1, sort_keys=True) + "\n"
+    if not digests.keys() <= noted.keys():
+        content = json.dumps({**noted, **digests}, indent=1, sort_keys=True) + "\n"
         whole.write(file, content, "the models' digests")
 
 
@@ -108,7 +108,7 @@ def _hub_revision(model: str) -> str | None:
     from huggingface_hub.errors import HFValidationError
 
     try:
-        found = try_to_load_from_cache(model, "config.json")
+        config = try_to_load_from_cache(model, "config.json")
     except HFValidationError:  # a folder that is not there
         return None
-    return f"revision:{Path(found).parent.name}" if isinstance(found, str) else None
+    return f"revision:{Path(config).parent.name}" if isinstance(config, str) else None

@@ -62,10 +62,10 @@ def git_revision() -> str | None:
 @cache
 def package_versions() -> dict[str, str]:
     """Return the versions of the packages that a measurement may depend on, those that are installed."""
-    found = {}
+    versions = {}
     for name in PACKAGES:
         try:
-            found[name] = metadata.version(name)
+            versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return versions

@@ -73,8 +73,8 @@ def cpu() -> Calibrated:
     UserError
         The lab's tables are missing or damaged.
     """
-    found = results.of(CPU_LAB)
-    speculation = {name: found.lab.arm(name).speculation for name in found.lab.arms}
+    lab_results = results.of(CPU_LAB)
+    speculation = {name: lab_results.lab.arm(name).speculation for name in lab_results.lab.arms}
     drafters = {
         name: (each.num_speculative_tokens, _CPU_DRAFTERS[each.method])
         for name, each in speculation.items()
@@ -83,14 +83,14 @@ def cpu() -> Calibrated:
     setting = Setting(
         target=transformer("smollm2-135m"),
         drafters=drafters,
-        traffic=_cpu_traffic(found),
+        traffic=_cpu_traffic(lab_results),
         start=CPU_135M,
         fitted_arm="eagle3-k3",
         fitted_workload="chat",
-        fitted_at=(found.lab.concurrencies[0], found.lab.concurrencies[-1]),
-        options=ModelOptions(eager=bool(found.lab.server.get("enforce-eager"))),
+        fitted_at=(lab_results.lab.concurrencies[0], lab_results.lab.concurrencies[-1]),
+        options=ModelOptions(eager=bool(lab_results.lab.server.get("enforce-eager"))),
     )
-    return measured.calibrated(found.tables.cells, setting)
+    return measured.calibrated(lab_results.tables.cells, setting)
 
 
 @cache
@@ -140,11 +140,11 @@ def _h100(name: str, fit: Fit, launches: dict[str, float]) -> Calibration:
 
 
 def _cpu_calibration() -> Calibration:
-    found = cpu()
-    launch = found.calibration.parameters.launch_s
+    fitted = cpu()
+    launch = fitted.calibration.parameters.launch_s
     # without graphs a launch goes by the layer (`ModelOptions.eager`), and what is left is the same for every drafter
     launches = {"eagle3": launch, "draft-model": launch}
-    return Calibration(CPU_LAB, found.calibration, None, found.setting.target, found.setting.options, launches)
+    return Calibration(CPU_LAB, fitted.calibration, None, fitted.setting.target, fitted.setting.options, launches)
 
 
 CALIBRATIONS: dict[str, Callable[[], Calibration]] = {
@@ -156,10 +156,12 @@ CALIBRATIONS: dict[str, Callable[[], Calibration]] = {
 """How to make each calibration, by name: Lab 9's baseline, the two datasets of arXiv:2601.11580, the CPU lab."""
 
 
-def _cpu_traffic(found: results.Results) -> dict[str, Traffic]:
+def _cpu_traffic(lab_results: results.Results) -> dict[str, Traffic]:
     """Return the lab's traffic: prompts as counted, answers as its baseline wrote them."""
-    prompts = prompt_sets.summary(found.lab.target.tokens).set_index("workload")["mean_tokens"]
-    answers = found.tables.answers
+    prompts = prompt_sets.summary(lab_results.lab.target.tokens).set_index("workload")["mean_tokens"]
+    answers = lab_results.tables.answers
     written = answers[answers["arm"] == BASELINE].groupby("workload")[["answers", "tokens"]].sum()
     mean = written["tokens"] / written["answers"]
-    return {workload: closed_loop(float(prompts[workload]), float(mean[workload])) for workload in found.lab.workloads}
+    return {
+        workload: closed_loop(float(prompts[workload]), float(mean[workload])) for workload in lab_results.lab.workloads
+    }

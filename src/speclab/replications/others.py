@@ -31,21 +31,21 @@ _BY_K = {
 whose counters then see every step."""
 
 
-def by_others(found: Results, measured: pd.DataFrame) -> pd.DataFrame:
+def by_others(results: Results, measured: pd.DataFrame) -> pd.DataFrame:
     """Return other people's measurements of a lab's target beside its own (`COLUMNS`).
 
     Parameters
     ----------
-    found : Results
+    results : Results
         The lab's results.
     measured : pd.DataFrame
         `speclab.replications.published.read("others_measured")`.
     """
-    speculating = [arm for arm in map(found.lab.arm, found.lab.arms) if arm.speculation and not arm.is_forced]
+    speculating = [arm for arm in map(results.lab.arm, results.lab.arms) if arm.speculation and not arm.is_forced]
     arms = {(str(arm.speculation.method), arm.k): arm.arm for arm in speculating if arm.speculation}
-    device = found.lab.simulated.device if found.lab.simulated else ""
-    model = found.lab.target.model.rsplit("/", 1)[-1]
-    return others(found.findings, found.k_curves, measured, arms, model, device)
+    device = results.lab.simulated.device if results.lab.simulated else ""
+    model = results.lab.target.model.rsplit("/", 1)[-1]
+    return others(results.findings, results.k_curves, measured, arms, model, device)
 
 
 def others(
@@ -116,8 +116,8 @@ def _arms_own(findings: pd.DataFrame, row: Mapping[Hashable, Any], arms: Mapping
     if here.empty:
         return None
     in_order = here.sort_values("concurrency", kind="stable")
-    found = in_order.iloc[-1 if row["finding"] in OF_TEXT else 0]
-    return float(found["value"]), float(found["low"]), float(found["high"]), "arm"
+    nearest = in_order.iloc[-1 if row["finding"] in OF_TEXT else 0]
+    return float(nearest["value"]), float(nearest["low"]), float(nearest["high"]), "arm"
 
 
 def _read_at_k(curves: pd.DataFrame, row: Mapping[Hashable, Any], arms: Mapping[tuple[str, int], str]) -> Ours | None:
@@ -133,6 +133,6 @@ def _read_at_k(curves: pd.DataFrame, row: Mapping[Hashable, Any], arms: Mapping[
     ]
     if here.empty:
         return None
-    found = here.sort_values("concurrency", kind="stable").iloc[0]
-    value, low, high = (float(found[column]) for column in _BY_K[finding])
-    return value, low, high, str(found["how"])
+    nearest = here.sort_values("concurrency", kind="stable").iloc[0]
+    value, low, high = (float(nearest[column]) for column in _BY_K[finding])
+    return value, low, high, str(nearest["how"])

@@ -46,11 +46,11 @@ def beside(lab: str) -> pd.DataFrame:
     return read(lab) if there else read("lab09").iloc[:0]
 
 
-def and_ours(found: Results) -> pd.DataFrame:
+def and_ours(results: Results) -> pd.DataFrame:
     """Return the figures published of a lab with the lab's own beside them (`speclab.replications.lab09.against`)."""
-    lengths = prompts.summary(found.lab.target.tokens)
+    lengths = prompts.summary(results.lab.target.tokens)
     prompt_tokens = {
         str(workload): float(mean) for workload, mean in zip(lengths["workload"], lengths["mean_tokens"], strict=True)
     }
-    is_measured = badge.kind(found.source) == "measured"
-    return against(found.findings, beside(found.lab.name), prompt_tokens, is_measured=is_measured)
+    is_measured = badge.kind(results.source) == "measured"
+    return against(results.findings, beside(results.lab.name), prompt_tokens, is_measured=is_measured)

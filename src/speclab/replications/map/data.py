@@ -110,10 +110,10 @@ def _shape(slug: str) -> dict[str, Any]:
 
 
 def _calibration(key: str, name: str, draws: int) -> dict[str, Any]:
-    found: Calibration = calibrations.named(key)
-    if found.options != ALL or found.device is None:
+    calibration: Calibration = calibrations.named(key)
+    if calibration.options != ALL or calibration.device is None:
         raise ValueError(f"{key}: the scripts know no other options than the default, and need a data sheet")
-    fit = found.fit
+    fit = calibration.fit
     drawn = fit.free + fit.held
     context = [place.context for place in fit.places]
     return {
@@ -121,9 +121,9 @@ def _calibration(key: str, name: str, draws: int) -> dict[str, Any]:
         "name": key,
         "label": name,
         "fitted_on": fit.fitted_on,
-        "device": found.device.name,
-        "target": found.target.slug,
-        "rates": {"byte_per_s": found.device.peak_byte_per_s, "flop_per_s": found.device.peak_flop_per_s},
+        "device": calibration.device.name,
+        "target": calibration.target.slug,
+        "rates": {"byte_per_s": calibration.device.peak_byte_per_s, "flop_per_s": calibration.device.peak_flop_per_s},
         "parameters": fit.parameters.model_dump(),
         "drawn": drawn,
         "draws": [[getattr(each, parameter) for parameter in drawn] for each in fit.draws(draws)],
@@ -132,7 +132,7 @@ def _calibration(key: str, name: str, draws: int) -> dict[str, Any]:
             "tokens": max(place.tokens for place in fit.places),
             "context": [min(context), max(context)],
         },
-        "launches": found.launches,
+        "launches": calibration.launches,
     }
 
 

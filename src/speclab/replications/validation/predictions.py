@@ -25,7 +25,7 @@ def on_published(table: pd.DataFrame, besides: pd.DataFrame) -> list[Predicted]:
     """Return the predictions of one dataset's speed-ups from the other's, and of time per token from k = 3."""
     figures = source.figures(table)
     datasets = sorted(TRAFFIC)
-    found = []
+    predictions = []
     for seen in datasets:
         calibration = others.calibrated(figures, seen)
         for dataset in datasets:
@@ -35,7 +35,7 @@ def on_published(table: pd.DataFrame, besides: pd.DataFrame) -> list[Predicted]:
                 asked = figures.of(method, dataset)
                 # without a published acceptance the speed-up at batch 1 is an input
                 asked = asked if (method, dataset) in figures.tokens_per_step else asked[1:]
-                found += [
+                predictions += [
                     Predicted(
                         "arXiv:2601.11580, Figure 1", LLAMA, H100, method, K, dataset, SPEED_UP,
                         f"batch {each.batch:g}", each.speed_up,
@@ -43,15 +43,15 @@ def on_published(table: pd.DataFrame, besides: pd.DataFrame) -> list[Predicted]:
                     )
                     for each in asked
                 ]  # fmt: skip
-    return found + _by_k(table, besides)
+    return predictions + _by_k(table, besides)
 
 
 def _by_k(table: pd.DataFrame, besides: pd.DataFrame) -> list[Predicted]:
-    found = []
+    predictions = []
     for method in METHODS[:2]:
         figures = figures_by_k(table, besides, method)
         calibration, milliseconds = others.by_k(figures)
-        found += [
+        predictions += [
             Predicted(
                 "vllm-project/vllm#20780", LLAMA, H100, method, None, "MT-Bench", TIME, f"k = {k}", published,
                 milliseconds[k], calibration.fitted_on,
@@ -59,7 +59,7 @@ def _by_k(table: pd.DataFrame, besides: pd.DataFrame) -> list[Predicted]:
             for k, published in zip(figures.k, figures.time_per_output_token_ms, strict=True)
             if k != K
         ]  # fmt: skip
-    return found
+    return predictions
 
 
 def shares(table: pd.DataFrame, dataset: str = "GSM8K") -> list[Predicted]:
@@ -69,20 +69,20 @@ def shares(table: pd.DataFrame, dataset: str = "GSM8K") -> list[Predicted]:
     """
     figures = source.figures(table)
     calibration = others.calibrated(figures, dataset)
-    found = []
+    predictions = []
     for each in source.shares(table):
         speculates = each.method != "baseline"
         tokens = figures.tokens_per_step[each.method, dataset] if speculates else 1.0
         rate = others.draft_rate(figures, calibration.parameters, each.method, dataset) if speculates else 1.0
         step = others.parts(calibration.parameters, each.method, each.batch, dataset, tokens, rate)
-        found.append(
+        predictions.append(
             Predicted(
                 "arXiv:2601.11580, Figure 4", LLAMA, H100, each.method, K if speculates else 0, each.part, SHARE,
                 f"batch {each.batch:g}", each.share, float(getattr(step, PARTS[each.part]) / step.total_s),
                 calibration.fitted_on,
             )
         )  # fmt: skip
-    return found
+    return predictions
 
 
 def on_lab09(replica: FittedReplica) -> list[Predicted]:
@@ -110,7 +110,7 @@ def on_own(model: Calibrated, findings: pd.DataFrame, grid: Sequence[int], name:
 
     Speed-ups of cells that the fit saw are left out, and crossovers that the lab does not resolve.
     """
-    found = []
+    predictions = []
     for arm, (k, _) in model.setting.drafters.items():
         for workload in model.setting.traffic:
             if (arm, workload) not in model.returns:
@@ -118,7 +118,7 @@ def on_own(model: Calibrated, findings: pd.DataFrame, grid: Sequence[int], name:
             rows = findings[(findings["arm"] == arm) & (findings["workload"] == workload)]
             place = ("lab " + name, model.setting.target.name, device, arm, k, workload)
             ratios = rows[(rows["finding"] == "speed_up") & (rows["status"] == OK)]
-            found += [
+            predictions += [
                 Predicted(
                     *place, SPEED_UP, f"{at:g} in flight", measured, float(model.speed_up(arm, workload, at)),
                     model.calibration.fitted_on,
@@ -128,11 +128,11 @@ def on_own(model: Calibrated, findings: pd.DataFrame, grid: Sequence[int], name:
             ]  # fmt: skip
             crossing = rows[(rows["finding"] == "crossover") & (rows["status"] == OK)]
             predicted = _value(model.crossing(arm, workload, grid))
-            found += [
+            predictions += [
                 Predicted(*place, CROSSOVER, workload, measured, predicted, model.calibration.fitted_on)
                 for measured in crossing["value"].astype(float)
             ]
-    return found
+    return predictions
 
 
 def agrees(predicted: Crossing, status: str, low: float, high: float) -> bool | None:

@@ -62,8 +62,8 @@ class Figures:
 
     def of(self, method: str, dataset: str) -> list[Figure]:
         """Return the speed-ups of one method on one dataset, by batch size."""
-        found = [each for each in self.speed_ups if (each.method, each.dataset) == (method, dataset)]
-        return sorted(found, key=lambda each: each.batch)
+        speed_ups = [each for each in self.speed_ups if (each.method, each.dataset) == (method, dataset)]
+        return sorted(speed_ups, key=lambda each: each.batch)
 
 
 def figures(table: pd.DataFrame) -> Figures:

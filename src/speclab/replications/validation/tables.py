@@ -43,33 +43,33 @@ def replica(table: pd.DataFrame) -> pd.DataFrame:
     return shown.replace({"nan": NOTHING, "+nan%": NOTHING, "": NOTHING})
 
 
-def errors(found: Sequence[Errors]) -> pd.DataFrame:
+def errors(rows: Sequence[Errors]) -> pd.DataFrame:
     """Return the model's errors, a row for each source, method, dataset and figure."""
     return pd.DataFrame(
         {
-            "source": each.source,
-            "method": each.method,
-            "k": NOTHING if each.k is None else str(each.k),
-            "dataset": each.dataset,
-            "figure": each.figure,
-            "n": each.n,
-            "mean error": _percent(each.mean_abs_error, each.figure, sign=False),
-            "worst": _percent(each.worst_error, each.figure),
-            "where": each.worst_cell,
-            "fitted on": each.fitted_on,
+            "source": error.source,
+            "method": error.method,
+            "k": NOTHING if error.k is None else str(error.k),
+            "dataset": error.dataset,
+            "figure": error.figure,
+            "n": error.n,
+            "mean error": _percent(error.mean_abs_error, error.figure, sign=False),
+            "worst": _percent(error.worst_error, error.figure),
+            "where": error.worst_cell,
+            "fitted on": error.fitted_on,
         }
-        for each in found
+        for error in rows
     )
 
 
-def beside_the_bar(found: Sequence[Errors], published: pd.DataFrame) -> pd.DataFrame:
+def beside_the_bar(errors: Sequence[Errors], published: pd.DataFrame) -> pd.DataFrame:
     """Return ours and the published simulator's errors by method, k = 3, over all cells of both datasets."""
     bars = published[published["id"].str.startswith("bar-") & (published["k"] == K)]
     rows = []
     for name, group in bars.groupby("method", sort=False):
         method: str = NAMES[str(name)]
         mean, worst = group["value"]
-        ours = [each for each in found if each.method == method and each.source.startswith("arXiv:2601.11580")]
+        ours = [each for each in errors if each.method == method and each.source.startswith("arXiv:2601.11580")]
         cells = sum(each.n for each in ours)
         rows.append(
             {
@@ -84,29 +84,29 @@ def beside_the_bar(found: Sequence[Errors], published: pd.DataFrame) -> pd.DataF
     return pd.DataFrame(rows)
 
 
-def predictions(found: Sequence[Predicted]) -> pd.DataFrame:
+def predictions(rows: Sequence[Predicted]) -> pd.DataFrame:
     """Return every prediction beside its measurement."""
     return pd.DataFrame(
         {
-            "source": each.source,
-            "method": each.method,
-            "dataset": each.dataset,
-            "figure": each.figure,
-            "where": each.cell,
-            "measured": f"{each.measured:.4g}",
-            "predicted": f"{each.predicted:.4g}",
-            "error": _percent(each.error, each.figure),
+            "source": prediction.source,
+            "method": prediction.method,
+            "dataset": prediction.dataset,
+            "figure": prediction.figure,
+            "where": prediction.cell,
+            "measured": f"{prediction.measured:.4g}",
+            "predicted": f"{prediction.predicted:.4g}",
+            "error": _percent(prediction.error, prediction.figure),
         }
-        for each in found
+        for prediction in rows
     )
 
 
-def shares(found: Sequence[Predicted], batches: Sequence[int] = (1, 64, 128, 512)) -> pd.DataFrame:
+def shares(predictions: Sequence[Predicted], batches: Sequence[int] = (1, 64, 128, 512)) -> pd.DataFrame:
     """Return the shares of step time, published and the model's, a row for each method and part."""
     rows = []
-    for method in dict.fromkeys(each.method for each in found):
-        for part in dict.fromkeys(each.dataset for each in found):
-            of = {each.cell: each for each in found if (each.method, each.dataset) == (method, part)}
+    for method in dict.fromkeys(each.method for each in predictions):
+        for part in dict.fromkeys(each.dataset for each in predictions):
+            of = {each.cell: each for each in predictions if (each.method, each.dataset) == (method, part)}
             texts = {
                 f"batch {at}": f"{of[f'batch {at}'].measured:.0%} / {of[f'batch {at}'].predicted:.0%}" for at in batches
             }
@@ -119,14 +119,14 @@ def crossings(model: Calibrated, findings: pd.DataFrame, grid: Sequence[int]) ->
     rows = []
     for row in findings[findings["finding"] == "crossover"].to_dict("records"):
         arm, workload = str(row["arm"]), str(row["workload"])
-        found = model.crossing(arm, workload, grid)
-        agreed = agrees(found, str(row["status"]), float(row["low"]), float(row["high"]))
+        predicted = model.crossing(arm, workload, grid)
+        agreed = agrees(predicted, str(row["status"]), float(row["low"]), float(row["high"]))
         rows.append(
             {
                 "arm": arm,
                 "workload": workload,
                 "measured": _crossing(row["value"], row["low"], str(row["status"])),
-                "predicted": _crossing(found.value, found.low, found.status),
+                "predicted": _crossing(predicted.value, predicted.low, predicted.status),
                 "agree": NOTHING if agreed is None else "yes" if agreed else "no",
             }
         )
