@@ -17,7 +17,7 @@ def published(finding: str, value: float, **more: object) -> dict[str, object]:
             "quantity": finding,
             "method": "eagle3",
             "k": 3,
-            "dataset": "MT-LoadTest",
+            "dataset": "MT-Bench",
         },
         **{"workload": "chat", "concurrency": np.nan, "position": np.nan, "value": value, "unit": "x"},
         **{"model": "Llama", "device": "H100", "engine": "vLLM", "kind": "stated", "source": "https://example.org"},
@@ -68,7 +68,7 @@ def test_a_published_row_stands_beside_the_arms_own_figure() -> None:
     row = table.iloc[0]
     assert (row["ours"], row["low"], row["high"], row["how"]) == (1.5, 1.4, 1.6, "arm")
     assert row["difference"] == pytest.approx(1.5 / 1.6 - 1)
-    assert row["setting"] == "H100, vLLM, MT-LoadTest"
+    assert row["setting"] == "H100, vLLM, MT-Bench"
 
 
 def test_acceptance_is_taken_where_the_most_drafts_are_and_time_at_the_fewest_in_flight() -> None:
