@@ -163,8 +163,9 @@ def test_a_baseline_of_another_device_is_no_baseline(cell_row):
 
 
 def test_without_any_baseline(cell_row):
-    with pytest.raises(UserError, match="no results of the arm 'baseline'"):
-        findings(pd.DataFrame([cell_row("ngram-k8", 1)]), pd.DataFrame(), K)
+    table = findings(pd.DataFrame([cell_row("ngram-k8", 1, system_throughput=150.0)]), pd.DataFrame(), K)
+    assert _value(table, "system_throughput")["value"] == 150.0
+    assert set(table.loc[table["finding"].isin(["speed_up", "crossover"]), "status"]) == {"not resolved"}
 
 
 def test_an_arm_that_the_lab_does_not_know(lab9):

@@ -29,6 +29,7 @@ def tables(lab: str = LAB, **parts: Any) -> lab_tables.Tables:
 
 BAD: dict[str, Any] = {
     "one arm only": lambda: tables(every=lambda rows: rows[rows["arm"] == "baseline"]),
+    "no baseline": lambda: tables(every=lambda rows: rows[rows["arm"] != "baseline"]),
     "a missing baseline at one place": lambda: tables(
         every=lambda rows: rows[(rows["arm"] != "baseline") | (rows["concurrency"] > 1)]
     ),

@@ -34,7 +34,7 @@ def test_every_key_of_an_arm_is_a_parameter_of_run_arm(file: Path) -> None:
 
 
 def test_everything_an_arm_may_hold_is_a_parameter_of_run_arm() -> None:
-    assert set(labs.Arm.model_fields) | {"engine", "workloads", "concurrencies", "out"} == known("run_arm")
+    assert set(labs.Arm.model_fields) | {"engine", "workloads", "concurrencies", "out", "kept"} == known("run_arm")
 
 
 @pytest.mark.parametrize("file", TEMPLATES, ids=lambda file: file.stem)

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from speclab.errors import UserError
-from speclab.results import lab_tables
+from speclab.results import lab_tables, source
 
 KEYS = {"arm": "baseline", "workload": "chat", "concurrency": 1, "repeat": 0, "source": "simulated (h100-sxm)"}
 
@@ -25,7 +25,7 @@ def kept(tmp_path: Path) -> Path:
 
 
 def read(kept: Path) -> lab_tables.Tables:
-    return lab_tables.read("lab09", "simulated", data=kept.parents[2])
+    return source.read("lab09", "simulated", data=kept.parents[2])
 
 
 def test_tables_come_back_as_they_were_written(kept: Path) -> None:

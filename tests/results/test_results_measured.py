@@ -81,8 +81,9 @@ def test_the_text_was_checked_in_both_formats_for_every_honest_arm() -> None:
 
 
 def test_records_of_no_machine_are_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "labs").symlink_to(paths.labs())
     monkeypatch.setenv("SPECLAB_ROOT", str(tmp_path))
-    with pytest.raises(UserError, match="found: none; run `speclab run cpu-smollm2 --engine vllm`"):
+    with pytest.raises(UserError, match="no records of cpu-smollm2; run `speclab run cpu-smollm2 --engine vllm`"):
         results.records(LAB, ENGINE)
 
 

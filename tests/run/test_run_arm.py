@@ -10,7 +10,7 @@ from speclab import results, run
 from speclab.engines import EngineOptions
 from speclab.errors import UserError
 from speclab.record import lock
-from speclab.results import lab_tables
+from speclab.results import lab_tables, source
 from speclab.run import arms as arms_of_a_run
 from speclab.run import run_arm
 from speclab.run.plan import plan_arm
@@ -268,4 +268,4 @@ def test_a_lab_that_was_not_run_says_what_to_do(mini: Path) -> None:
     with pytest.raises(
         UserError, match=r"no results of mini on the engine 'vllm'; run `speclab run mini --engine vllm`"
     ):
-        lab_tables.read("mini", "vllm")
+        source.read("mini", "vllm")

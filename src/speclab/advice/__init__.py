@@ -38,7 +38,10 @@ def advise(results: Results, mix: Mapping[str, float] | None = None) -> Advice:
     UserError
         Nothing stands beside the baseline, or no speed-up passed its checks, at all or on a part of the mix.
     """
-    lab = results.lab
+    lab, run = results.lab, set(results.tables.cells["arm"])
+    if BASELINE not in run:
+        problem = f"no results of the arm {BASELINE!r} (found: {', '.join(sorted(run))})"
+        raise UserError(problem, f"run the arm {BASELINE!r} too")
     forced = [name for name in lab.arms if lab.arm(name).is_forced]
     usable = [name for name in lab.arms if name not in forced]
     k_by_arm = {name: lab.arm(name).k for name in lab.arms}

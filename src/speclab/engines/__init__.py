@@ -90,7 +90,7 @@ def choose(
     if engine == "vllm":
         from speclab.engines import vllm
 
-        return vllm.opening(lab, arm, log_file)
+        return vllm.opening(lab, arm, log_file, device=options.device)
     if options.base_url is None:
         raise UserError(
             "the engine 'endpoint' has no address", "give --base-url, or set SPECLAB_BASE_URL", key="engine"

@@ -20,6 +20,9 @@ from speclab.config import Frozen
 from speclab.lab import EngineName, Sampling
 from speclab.prompts.base import Prompt
 
+NOT_STARTED = "not started"
+"""The version of a server that did not come up: no request could ask it for its own."""
+
 FailureClass = Literal["will not start", "out of memory", "bad configuration", "died mid-run", "hung", "client error"]
 
 
@@ -30,13 +33,15 @@ class EngineIdentity(Frozen):
     version: str
     device: str
     """Slug of the device, as in the record's path (``h100-sxm``, ``xeon-2-cores``)."""
+    device_name: str | None = None
+    """The device as its driver names it (``NVIDIA H100 80GB HBM3``), where a server was started on it."""
 
     @property
     def source(self) -> str:
         """The badge that every number from this engine carries."""
         if self.engine == "simulated":
             return f"simulated ({self.device})"
-        return f"measured ({self.version}, {self.device})"
+        return f"measured ({self.version}, {self.device_name or self.device})"
 
 
 class Reading(Frozen):

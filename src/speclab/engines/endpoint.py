@@ -63,6 +63,8 @@ class Endpoint:
         Slug of the device that serves.
     engine : {'endpoint', 'vllm'}
         What the records call this engine.
+    device_name : str, optional
+        The device as a badge names it; its slug where not given.
     api_key : str
         Sent as the bearer token; never recorded.
     hung_after_s : float
@@ -80,6 +82,7 @@ class Endpoint:
         device: str,
         *,
         engine: EngineName = "endpoint",
+        device_name: str | None = None,
         api_key: str = "none",
         hung_after_s: float = HUNG_AFTER_S,
         why_gone: Callable[[], Awaitable[EngineFailure]] | None = None,
@@ -88,7 +91,7 @@ class Endpoint:
         self._root = address.root(base_url)
         self._shown = address.identity(base_url)
         self._model = model
-        self._identity = EngineIdentity(engine=engine, version="unknown server", device=device)
+        self._identity = EngineIdentity(engine=engine, version="unknown server", device=device, device_name=device_name)
         self._hung_after_s = hung_after_s
         self._why_gone = why_gone or self._only_gone
         self._log_tail = log_tail

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 _CHUNK = {"id": "mock", "object": "chat.completion.chunk", "created": 0}
-_JSON = "application/json"
+JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class MockServer:
         lengths = [line.split(":")[1] for line in head.lower().split("\r\n") if line.startswith("content-length:")]
         body = await reader.readexactly(int(lengths[0])) if lengths else b""
         if method == "POST" and path == "/v1/chat/completions":
-            return await self._complete(json.loads(body), writer)
+            return await self._complete(json.loads(body), reader.at_eof, writer)
         status, kind, content = self._page(path)
         writer.write(_response(status, kind, content))
         await writer.drain()
@@ -162,17 +162,17 @@ class MockServer:
     def _page(self, path: str) -> tuple[int, str, str]:
         if path == "/v1/models" and self.script.listed:
             listed = {"data": [{"id": self.script.model, "owned_by": "mock"}]}
-            return 200, _JSON, self.script.models or json.dumps(listed)
+            return 200, JSON, self.script.models or json.dumps(listed)
         if path == "/metrics" and self.script.metrics:
             return 200, "text/plain", self._metrics()
-        return 404, _JSON, _error("not found")
+        return 404, JSON, _error("not found")
 
-    async def _complete(self, body: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
+    async def _complete(self, body: dict[str, Any], has_left: Callable[[], bool], writer: asyncio.StreamWriter) -> bool:
         number = len(self.seen.prompts)
         self.seen.bodies.append(body)
         self.seen.prompts.append(body["messages"][-1]["content"])
         if self.script.status != 200 and number >= self.script.fault_from:
-            writer.write(_response(self.script.status, _JSON, _error("told to refuse")))
+            writer.write(_response(self.script.status, JSON, _error("told to refuse")))
             await writer.drain()
             return True
         self.seen.in_flight += 1
@@ -180,7 +180,7 @@ class MockServer:
         ended = False
         try:
             writer.write(_head(200, "text/event-stream", "Transfer-Encoding: chunked"))
-            async for line in self._lines(faulty=number >= self.script.fault_from):
+            async for line in self._lines(body, has_left, faulty=number >= self.script.fault_from):
                 writer.write(_chunked(line))
                 await writer.drain()
             ended = True
@@ -193,7 +193,8 @@ class MockServer:
         await writer.drain()
         return True
 
-    async def _lines(self, *, faulty: bool) -> AsyncIterator[bytes]:
+    async def _lines(self, body: dict[str, Any], has_left: Callable[[], bool], *, faulty: bool) -> AsyncIterator[bytes]:
+        """Yield one answer, line by line; `has_left` says whether the client has closed the connection."""
         script, sent = self.script, 0
         yield self._chunk({"role": "assistant", "content": ""}, None, sent)
         for index, tokens in enumerate(script.tokens_per_event):
@@ -205,12 +206,18 @@ class MockServer:
                 yield b"data: {not json\n\n"
             await asyncio.sleep(script.event_gap_s)
             sent += tokens
+            self._counted["iteration_tokens_total_count"] += 1
             self._count(tokens)
             last = index == len(script.tokens_per_event) - 1
             yield self._chunk({"content": "x" * tokens}, "stop" if last else None, sent)
-        if script.usage != "none":
-            yield _data({**_CHUNK, "model": script.model, "choices": [], "usage": _usage(sent)})
-        yield b"data: [DONE]\n\n"
+        for line in self._ending(sent):
+            yield line
+
+    def _ending(self, sent: int) -> list[bytes]:
+        done = [b"data: [DONE]\n\n"]
+        if self.script.usage == "none":
+            return done
+        return [_data({**_CHUNK, "model": self.script.model, "choices": [], "usage": _usage(sent)}), *done]
 
     def _chunk(self, delta: dict[str, str], finish_reason: str | None, sent: int) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
@@ -219,10 +226,9 @@ class MockServer:
             chunk["usage"] = _usage(sent)
         return _data(chunk)
 
-    def _count(self, tokens: int) -> None:
+    def _count(self, tokens: int, *, drafted: bool = True) -> None:
         self._counted["generation_tokens_total"] += tokens
-        self._counted["iteration_tokens_total_count"] += 1
-        if self.script.k is not None:
+        if self.script.k is not None and drafted:
             self._counted["spec_decode_num_drafts_total"] += 1
             self._counted["spec_decode_num_draft_tokens_total"] += self.script.k
             self._counted["spec_decode_num_accepted_tokens_total"] += tokens - 1

@@ -86,7 +86,7 @@ def opening(
     python : str
         Interpreter of the environment that holds vLLM.
     device : str, optional
-        Slug of the device; found out where not given.
+        Slug of the device; found out where not given, with the name that a GPU's driver gives it.
     ready_within_s : float
         Time from the start to the first answered completion, s.
     hung_after_s : float
@@ -105,7 +105,7 @@ def opening(
     """
     _check_installed(python)
     _check_models(lab, arm)
-    where = device or slug()
+    where, name = (device, None) if device is not None else (slug(), gpu_name())
 
     @asynccontextmanager
     async def engine() -> AsyncIterator[Endpoint]:
@@ -118,6 +118,7 @@ def opening(
                 lab.target.model,
                 where,
                 engine="vllm",
+                device_name=name,
                 hung_after_s=hung_after_s,
                 why_gone=server.why_gone,
                 log_tail=server.log_tail,

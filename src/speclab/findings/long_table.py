@@ -83,7 +83,7 @@ def with_draws(
     Raises
     ------
     UserError
-        There is no cell of the baseline, or an arm is not in `k_by_arm`.
+        An arm is not in `k_by_arm`.
     """
     unknown = sorted(set(cells["arm"]) - set(k_by_arm))
     if unknown:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pandas as pd
 
-from speclab.errors import UserError
 from speclab.findings.catalogue import BY_NAME, CATALOGUE, PAIRED_FIGURES, Finding
 from speclab.findings.places import BESIDE, CELL
 from speclab.lab import BASELINE
@@ -43,15 +42,7 @@ def with_baseline(cells: pd.DataFrame) -> pd.DataFrame:
         own, as asynchronous scheduling does in vllm-project/vllm#29184; not known in tables without that column); and
         `speclab.findings.catalogue.PAIRED_FIGURES` of the baseline under ``<metric>_baseline``, null where there is no
         such baseline cell.
-
-    Raises
-    ------
-    UserError
-        There is no cell of the baseline at all.
     """
-    if not (cells["arm"] == BASELINE).any():
-        arms = ", ".join(sorted(cells["arm"].unique()))
-        raise UserError(f"no results of the arm {BASELINE!r} (found: {arms})", f"run the arm {BASELINE!r} too")
     numbers = cells.assign(
         conditions=cells.get("conditions"),  # tables of older versions have none
         state=state(cells),

@@ -1,5 +1,19 @@
-"""From records to what a reader asks for: tables of a lab, its results, two results compared."""
+"""From records to what a reader asks for: tables of a lab, its results and their source, two results compared."""
 
-from speclab.results.lab import NOTHING, Results, bracketed, marked, models, of, probed, problems, records, text_checks
+from speclab.results.lab import NOTHING, Results, bracketed, marked, models, of, probed, records, text_checks
+from speclab.results.source import Source, problems, sources
 
-__all__ = ["NOTHING", "Results", "bracketed", "marked", "models", "of", "probed", "problems", "records", "text_checks"]
+__all__ = [
+    "NOTHING",
+    "Results",
+    "Source",
+    "bracketed",
+    "marked",
+    "models",
+    "of",
+    "probed",
+    "problems",
+    "records",
+    "sources",
+    "text_checks",
+]

@@ -30,7 +30,7 @@ from speclab.record import store
 from speclab.record import text as texts
 from speclab.record.schema import CellRecord
 from speclab.record.text import TextRecord
-from speclab.results import lab_tables
+from speclab.results import lab_tables, source
 
 NOTHING = "–"
 
@@ -221,18 +221,22 @@ def of(lab: str, engine: str | None = None, *, data: Path | None = None) -> Resu
     UserError
         The lab is unknown, or has not been run on that engine.
     """
-    return Results(labs.load(lab), lab_tables.read(lab, engine, data=data))
+    return Results(labs.load(lab), source.read(lab, engine, data=data))
 
 
 def records(lab: str, engine: str) -> list[CellRecord]:
-    """Return the records of all kept cells of a lab, without their requests, in the order in which they began.
+    """Return the records of the kept cells that a lab's results rest on, in the order in which they began.
+
+    They come without their requests, and from one source (`speclab.results.source.sources`).
 
     Raises
     ------
     UserError
-        There are none, or of several devices, or one is damaged.
+        There are none, or one is damaged.
     """
-    kept = [store.read_record(file.parent) for file in _runs(lab, engine).glob(f"*/[!.]*/{store.RECORD_FILE}")]
+    folder, ours = _kept(lab, engine)
+    found = [store.read_record(file.parent) for file in folder.glob(f"*/[!.]*/{store.RECORD_FILE}")]
+    kept = [record for record in found if source.is_of(record.provenance.identity.source, ours)]
     return sorted(kept, key=lambda record: (record.provenance.started_at, record.asked.arm, record.asked.cell))
 
 
@@ -263,18 +267,13 @@ def text_checks(lab: str, engine: str) -> dict[str, TextRecord]:
 
 
 def _runs(lab: str, engine: str) -> Path:
-    folders = sorted((paths.root() / "data" / "runs").glob(f"{engine}-*/{lab}"))
-    if len(folders) != 1:
-        devices = ", ".join(folder.parent.name for folder in folders) or "none"
-        raise UserError(
-            f"records of {lab} from one device are needed, found: {devices}",
-            f"run `speclab run {lab} --engine {engine}`" if not folders else "move all but one away",
-            file=paths.root() / "data" / "runs",
-        )
-    return folders[0]
+    return _kept(lab, engine)[0]
 
 
-def problems(lab: str, engine: str | None = None) -> list[str]:
-    """Return what keeps a lab's results from being whole, a sentence each."""
-    del lab, engine
-    return []
+def _kept(lab: str, engine: str) -> tuple[Path, str]:
+    """Return the folder of the records that a lab's results rest on, and the badge of those among them that count."""
+    runs = paths.root() / "data" / "runs"
+    for shown in source.sources(lab, engine):
+        if (folder := runs / shown.machine / lab).is_dir():
+            return folder, shown.source
+    raise UserError(f"no records of {lab}", f"run `speclab run {lab} --engine {engine}`", file=runs)

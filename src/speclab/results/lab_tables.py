@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from speclab import lab as labs
 from speclab import paths
 from speclab.errors import UserError
 from speclab.metrics import summary
@@ -98,41 +97,6 @@ def write(tables: Tables, into: Path, arm: str) -> None:
     except OSError as error:
         problem = f"the tables could not be written ({error.strerror or error})"
         raise UserError(problem, "free the disk or mend its permissions", file=into) from None
-
-
-def read(lab: str, engine: str | None = None, *, data: Path | None = None) -> Tables:
-    """Return the tables of all arms of a lab that have been run.
-
-    Parameters
-    ----------
-    lab : str
-        Name of the lab.
-    engine : str, optional
-        Engine whose tables are wanted; the lab's own where not given.
-    data : Path, optional
-        Another data folder than the checkout's.
-
-    Raises
-    ------
-    UserError
-        Nothing has been run on that engine, it was run on several devices, or a table is damaged.
-    """
-    loaded = labs.load(lab)
-    engine = engine or loaded.engine
-    where = folder(data or paths.root() / "data", lab, "x").parent
-    machines = sorted(path.name for path in where.glob(f"{engine}-*") if any(path.glob("*.cells.csv")))
-    if not machines:
-        there = sorted(path.name for path in where.glob("*") if path.is_dir())
-        raise UserError(
-            f"no results of {lab} on the engine {engine!r}",
-            f"run `speclab run {lab} --engine {engine}`" + (f", or choose from {', '.join(there)}" if there else ""),
-            file=where,
-        )
-    if len(machines) > 1:
-        raise UserError(
-            f"results of {lab} on several devices ({', '.join(machines)})", "move all but one away", file=where
-        )
-    return read_folder(where / machines[0], loaded.arms)
 
 
 def read_folder(where: Path, arms: Sequence[str]) -> Tables:

@@ -11,13 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from speclab.engines import choose
 from speclab.engines.base import Opening
+from speclab.findings.pairs import OK, state
 from speclab.lab import Arm, Lab
 from speclab.record import lock, models, store
+from speclab.record.cell import Cell
 from speclab.record.schema import CellSpec
 from speclab.results import lab_tables
+from speclab.results.source import is_of, of_source
 from speclab.run import session
+from speclab.run.kept import absent, made, plan_kept, recorded
 from speclab.run.plan import ArmPlan, plan_arm
 from speclab.run.session import Progress
 
@@ -31,21 +37,34 @@ class ArmRun:
     lab, arm
         What was run.
     tables : lab_tables.Tables
-        The tables of the cells asked for.
+        The tables of the cells asked for; of kept cells, those of `source`.
+    source : str
+        The badge of every number of this run.
     ran, kept : int
         How many cells were run now, and how many were finished before.
+    absent, made : pd.DataFrame
+        What is missing, and how the cells were made (`speclab.run.kept`).
     """
 
     lab: Lab
     arm: Arm
     tables: lab_tables.Tables
+    source: str
     ran: int
     kept: int
+    absent: pd.DataFrame
+    made: pd.DataFrame
 
     @property
-    def source(self) -> str:
-        """The badge of every number of this run."""
-        return self.tables.source
+    def failed(self) -> list[bool]:
+        """Of each row of ``tables.cells``, whether the cell failed or did not pass its checks."""
+        return [bool(bad) for bad in state(self.tables.cells) != OK] if len(self.tables.cells) else []
+
+    @property
+    def not_passed(self) -> pd.DataFrame:
+        """The checks that cells did not pass."""
+        checks = self.tables.checks
+        return checks[checks["verdict"] != "PASS"] if len(checks) else checks
 
 
 def run(*plans: ArmPlan, repeat: int | None = None, progress: Progress | None = None) -> int:
@@ -110,18 +129,52 @@ def _batches(plans: Sequence[ArmPlan], repeat: int | None) -> list[list[tuple[Ar
 
 def tables_of(plan: ArmPlan) -> lab_tables.Tables:
     """Return the tables of a plan's cells, all of which have been run, and keep them where the plan says so."""
-    tables = lab_tables.of([store.read(plan.folder(asked)) for asked in plan.cells])
-    if plan.keeps_tables:
+    return _tables(plan, [store.read(plan.folder(asked)) for asked in plan.cells])
+
+
+def _tables(plan: ArmPlan, cells: Sequence[Cell]) -> lab_tables.Tables:
+    tables = lab_tables.of(cells)
+    if plan.keeps_tables and cells:
         machine = f"{plan.engine}-{plan.cells[0].device}"
         lab_tables.write(tables, lab_tables.folder(plan.data, plan.lab.name, machine), plan.arm.arm)
     return tables
 
 
-def run_arm(lab: str, arm: str, *, progress: Progress | None = None, **given: Any) -> ArmRun:
-    """Run what is missing of one arm and return its tables; what may be given is `plan_arm`'s."""
+def run_arm(lab: str, arm: str, *, kept: bool = False, progress: Progress | None = None, **given: Any) -> ArmRun:
+    """Run what is missing of one arm, or with `kept` only read what was recorded, and return its tables.
+
+    Parameters
+    ----------
+    lab, arm : str
+        Names of the lab and of one of its arms.
+    kept : bool
+        Start nothing: take the arm's records, wherever they were measured.
+    progress : Progress, optional
+        Told how far it is.
+    **given
+        `plan_arm`'s.
+    """
+    if kept:
+        return _kept(lab, arm, **given)
     plan = plan_arm(lab, arm, **given)
     ran = run(plan, progress=progress)
-    return ArmRun(plan.lab, plan.arm, tables_of(plan), ran=ran, kept=len(plan.cells) - ran)
+    tables = tables_of(plan)
+    records = [store.read_record(plan.folder(asked)) for asked in plan.cells]
+    return ArmRun(
+        plan.lab, plan.arm, tables, tables.source, ran=ran, kept=len(plan.cells) - ran,
+        absent=absent(plan, records, tables.source), made=made(plan, records),
+    )  # fmt: skip
+
+
+def _kept(lab: str, arm: str, **given: Any) -> ArmRun:
+    plan, source = plan_kept(lab, arm, **given)
+    cells = recorded(plan)
+    records = [cell.record for cell in cells]
+    ours = [record for record in records if is_of(record.provenance.identity.source, source.source)]
+    return ArmRun(
+        plan.lab, plan.arm, of_source(_tables(plan, cells), source.source), source.source, ran=0, kept=len(ours),
+        absent=absent(plan, records, source.source), made=made(plan, ours),
+    )  # fmt: skip
 
 
 def _hold_models(plans: Sequence[ArmPlan]) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from speclab import prompts
-from speclab.engines.base import Answer, Engine, EngineFailure, EngineIdentity, Opening, Reading
+from speclab.engines.base import NOT_STARTED, Answer, Engine, EngineFailure, EngineIdentity, Opening, Reading
 from speclab.load.closed_loop import CellLog, run_cell
 from speclab.record import provenance, store
 from speclab.record.schema import CellRecord, CellSpec, ClientLag, Failure
@@ -96,7 +96,7 @@ class _ArmServer:
         except EngineFailure as failure:  # the server does not come up: so it is for every cell that is left
             self._refused = failure
             log = CellLog(start_s=0.0, answers=[], readings=[], lags_s=[], failure=failure)
-            identity = EngineIdentity(engine=asked.engine, version="not started", device=asked.device)
+            identity = EngineIdentity(engine=asked.engine, version=NOT_STARTED, device=asked.device)
             return log, identity, provenance.now()
         started_at = provenance.now()
         tell = None if progress is None else _teller(progress, asked)

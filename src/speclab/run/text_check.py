@@ -14,7 +14,7 @@ import pandas as pd
 from speclab import lab as labs
 from speclab import paths, prompts
 from speclab.engines import EngineOptions, vllm
-from speclab.engines.base import EngineFailure, EngineIdentity
+from speclab.engines.base import NOT_STARTED, EngineFailure, EngineIdentity
 from speclab.engines.endpoint import Endpoint
 from speclab.engines.writing import TextAnswer
 from speclab.errors import UserError
@@ -122,7 +122,7 @@ async def _arm(lab: Lab, arm: Arm, wanted: Sequence[Prompt], sampling: Sampling,
     started_at = provenance.now()
     answers: list[TextAnswer] = []
     failure = None
-    identity = EngineIdentity(engine="vllm", version="not started", device=device)
+    identity = EngineIdentity(engine="vllm", version=NOT_STARTED, device=device)
     try:
         async with opening.engine() as engine:
             assert isinstance(engine, Endpoint)
