@@ -80,7 +80,7 @@ class SteppingServer(MockServer):
     def __init__(self, steps: Steps, model: str, port: int = 0):
         super().__init__(Script(model=model, k=steps.k), port)
         self._steps = steps
-        self._rows: set[_Row] = set()
+        self._rows: set[_BatchRow] = set()
         self._arrived = asyncio.Event()
         self._engine: asyncio.Task[None] | None = None
 
@@ -110,7 +110,7 @@ class SteppingServer(MockServer):
             if not self._rows:
                 self._arrived.clear()
 
-    async def _wait_for_step(self) -> set[_Row]:
+    async def _wait_for_step(self) -> set[_BatchRow]:
         """Wait as long as a step of the rows takes, and return those whose clients are still there."""
         loop = asyncio.get_running_loop()
         began_s, batch = loop.time(), set(self._rows)
@@ -125,7 +125,7 @@ class SteppingServer(MockServer):
             await asyncio.sleep(min(remaining_s, TICK_S))
 
     async def _lines(self, body: dict[str, Any], has_left: Callable[[], bool], *, faulty: bool) -> AsyncIterator[bytes]:
-        row, sent = _Row(self._steps, body, has_left), 0
+        row, sent = _BatchRow(self._steps, body, has_left), 0
         self._counted["prompt_tokens_total"] += 7
         self._rows.add(row)
         self._arrived.set()
@@ -142,7 +142,7 @@ class SteppingServer(MockServer):
             self._rows.discard(row)
 
 
-class _Row:
+class _BatchRow:
     """One answer being written: how many tokens it still has to give, and what its draws are."""
 
     def __init__(self, steps: Steps, body: dict[str, Any], has_left: Callable[[], bool]):

@@ -1,12 +1,12 @@
 """From records to what a reader asks for: tables of a lab, its results and their source, two results compared."""
 
 from speclab.results.lab import NOTHING, Results, bracketed, marked, models, of, probed, records, text_checks
-from speclab.results.source import Source, problems, sources
+from speclab.results.source import ResultSource, problems, sources
 
 __all__ = [
     "NOTHING",
+    "ResultSource",
     "Results",
-    "Source",
     "bracketed",
     "marked",
     "models",

@@ -27,7 +27,7 @@ _MEASURED = re.compile(r"measured \((?P<version>.+), (?P<device>[^,]+)\)")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ResultSource:
     """One engine, version and device that some of a lab's cells come from.
 
     Attributes
@@ -62,7 +62,7 @@ class Source:
         return sum(self.finished.values())
 
 
-def sources(lab: str, engine: str | None = None, *, data: Path | None = None) -> list[Source]:
+def sources(lab: str, engine: str | None = None, *, data: Path | None = None) -> list[ResultSource]:
     """Return where the cells of a lab come from, the source of the lab's results first.
 
     That is the one with most finished cells; the latest of several. Cells are counted from the records of a machine, or
@@ -76,7 +76,7 @@ def sources(lab: str, engine: str | None = None, *, data: Path | None = None) ->
     """
     loaded = labs.load(lab)
     engine, data = engine or loaded.engine, data or paths.root() / "data"
-    made: list[Source] = []
+    made: list[ResultSource] = []
     for machine in machines(lab, engine, data):
         # simulated records are made again at will, and not kept: their tables say what there is
         recorded = [] if engine == "simulated" else _recorded(data / "runs" / machine / lab, loaded.arms)
@@ -177,7 +177,7 @@ def wanted(lab: Lab, name: str) -> int:
     return len(grid[0]) * len(grid[1]) * (arm.repeats or lab.repeats)
 
 
-def _beside(shown: Source, others: Sequence[Source]) -> Iterator[str]:
+def _beside(shown: ResultSource, others: Sequence[ResultSource]) -> Iterator[str]:
     elsewhere = [each for each in others if each.machine != shown.machine]
     here = [each for each in others if each.machine == shown.machine]
     if elsewhere:
@@ -196,7 +196,7 @@ def _of_several(what: str, shown: tuple[str, int], others: Iterable[tuple[str, i
     return f"Records of {what}: those of {ours} are shown, those of {', '.join(theirs)} are not compared with them."
 
 
-def _missing(lab: Lab, shown: Source, *, is_alone: bool) -> Iterator[str]:
+def _missing(lab: Lab, shown: ResultSource, *, is_alone: bool) -> Iterator[str]:
     there = "" if is_alone else f" with {shown.version} on {shown.device}"
     for arm in lab.arms:
         recorded, total = shown.recorded.get(arm, 0), wanted(lab, arm)
@@ -223,11 +223,11 @@ def _recorded(folder: Path, arms: Sequence[str]) -> Iterator[tuple[str, str, str
             yield made.identity.source, arm, record.status, record.asked.repeat, made.started_at
 
 
-def _source(engine: str, machine: str, rows: pd.DataFrame) -> Source:
+def _source(engine: str, machine: str, rows: pd.DataFrame) -> ResultSource:
     badge = str(rows["source"].iloc[0])
     match = _MEASURED.fullmatch(badge)
     finished = rows[rows["status"] == "ok"]
-    return Source(
+    return ResultSource(
         source=badge,
         engine=engine,
         machine=machine,
@@ -240,7 +240,7 @@ def _source(engine: str, machine: str, rows: pd.DataFrame) -> Source:
     )
 
 
-def _with_unstarted(known: Sequence[Source], ranked: Sequence[Source]) -> Source:
+def _with_unstarted(known: Sequence[ResultSource], ranked: Sequence[ResultSource]) -> ResultSource:
     """Return the first of the known sources of a machine, with the cells of servers that did not start."""
     tried: Counter[str] = Counter(known[0].recorded)
     for each in ranked:
@@ -249,5 +249,5 @@ def _with_unstarted(known: Sequence[Source], ranked: Sequence[Source]) -> Source
     return replace(known[0], recorded=dict(tried))
 
 
-def _rank(source: Source) -> tuple[int, str, str]:
+def _rank(source: ResultSource) -> tuple[int, str, str]:
     return source.cells, source.measured_at, source.source

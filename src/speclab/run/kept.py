@@ -21,7 +21,7 @@ from speclab.errors import UserError
 from speclab.record import store
 from speclab.record.cell import Cell
 from speclab.record.schema import CellRecord, CellSpec
-from speclab.results.source import Source, is_of, sources
+from speclab.results.source import ResultSource, is_of, sources
 from speclab.run.plan import ArmPlan, plan_arm
 
 HIDDEN = "..."
@@ -29,7 +29,7 @@ _SECRET = re.compile(r"(key|token|secret|password)$", re.IGNORECASE)
 """Ends of the names of flags and variables whose values are nobody else's business."""
 
 
-def plan_kept(lab: str, arm: str, **given: Any) -> tuple[ArmPlan, Source]:
+def plan_kept(lab: str, arm: str, **given: Any) -> tuple[ArmPlan, ResultSource]:
     """Return the plan of an arm on the machine that the lab's results come from, and their source.
 
     Parameters
