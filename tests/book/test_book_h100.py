@@ -86,7 +86,8 @@ def _keep_the_other_pages() -> None:
     for page in [*pages.runs(), *pages.analyses()]:
         if f"/{LAB}/" not in page.name and page.notebook.exists():
             noted.keep(page.name, page.key, page.left)
-    noted.keep("drawn", "", build._drawn())
+    for shelf in build._shelves():
+        noted.keep(f"drawn {shelf}", "", build._drawn(shelf))
 
 
 def _run(command: list[object], copy: Path, environment: dict[str, str], codes: tuple[int, ...] = (0,)) -> None:

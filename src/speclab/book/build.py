@@ -11,13 +11,14 @@ import logging
 import multiprocessing
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing.util import Finalize
 from pathlib import Path
 
 from rich.console import Console
 
+from speclab import lab as labs
 from speclab import paths, whole
 from speclab.book import contents, listing, pages, sources
 from speclab.book.kernel import WarmKernel
@@ -26,6 +27,7 @@ from speclab.cache.notes import Notes
 
 WORKERS = 2
 DRAWN = ("figures", "tables", "widgets")
+OF_NO_LAB = "no lab"
 _KERNEL = WarmKernel()  # of this process
 
 
@@ -57,13 +59,16 @@ def run(console: Console, *, everything: bool = False) -> bool:
         for lab in sources.update():
             console.print(f"{lab}: its numbers are now {sources.of_labs()[lab]['source']}", markup=False)
         analyses = pages.analyses()  # their inputs are known only once the arms have been run
-        # which of them kept a figure or table that is missing or edited is not noted
-        todo = stale(analyses, noted) if noted.is_fresh("drawn", "", _drawn()) else analyses
+        lost = [shelf for shelf in _shelves() if not noted.is_fresh(f"drawn {shelf}", "", _drawn(shelf))]
+        out_of_date = {page.name for page in stale(analyses, noted)}
+        # which page of a lab kept a figure or table that is missing or edited is not noted
+        todo = [page for page in analyses if page.name in out_of_date or _shelf_of(page) in lost]
         if not _execute_all(pool, console, "analyses", todo, noted):
             return False
     listing.write()
     write_contents()
-    noted.keep("drawn", "", _drawn())
+    for shelf in _shelves():
+        noted.keep(f"drawn {shelf}", "", _drawn(shelf))
     return True
 
 
@@ -75,9 +80,24 @@ def write_contents() -> None:
         whole.write(contents.file(), made, "the contents of the book")
 
 
-def _drawn() -> Iterable[Path]:
-    """Return all figures, tables and pieces of HTML that the analyses keep for the chapters."""
-    return (file for folder in DRAWN for file in (paths.book() / folder).glob("*.*"))
+def _shelves() -> list[str]:
+    """Return the labs, and what stands for all pages that are no lab's."""
+    return [*labs.names(), OF_NO_LAB]
+
+
+def _shelf_of(page: Page) -> str:
+    return next((lab for lab in labs.names() if page.name.startswith(f"analysis/{lab}/")), OF_NO_LAB)
+
+
+def _drawn(shelf: str) -> list[Path]:
+    """Return the figures, tables and pieces of HTML that a lab's analyses keep for the chapters, or those of no lab."""
+    files = [file for folder in DRAWN for file in (paths.book() / folder).glob("*.*")]
+    others = tuple(f"{lab}_" for lab in labs.names())
+    return [
+        file
+        for file in files
+        if (file.name.startswith(f"{shelf}_") or (shelf == OF_NO_LAB and not file.name.startswith(others)))
+    ]
 
 
 def _execute_all(pool: ProcessPoolExecutor, console: Console, what: str, todo: Sequence[Page], noted: Notes) -> bool:

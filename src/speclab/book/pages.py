@@ -119,7 +119,7 @@ def _run(lab: labs.Lab, arm: str) -> Page:
         records: list[Path] = []  # made again with the page
     else:
         given = {"engine": lab.engine, "kept": True}
-        records = sorted(_records(lab, arm))
+        records = sorted(_records(lab, "*"))  # which source is shown is decided over the whole lab
         machines = {record.parents[3].name for record in records}
     tables = [
         paths.derived() / lab.name / machine / f"{arm}.{kind}.csv" for machine in machines for kind in lab_tables.KINDS
@@ -129,7 +129,7 @@ def _run(lab: labs.Lab, arm: str) -> Page:
         template=template("run_arm"),
         parameters={**read_yaml(file), **given},
         inputs=(paths.labs() / lab.name / "lab.yml", file, *records),
-        outputs=tuple(sorted(tables)) if lab.engine == "simulated" else (),
+        outputs=tuple(sorted(tables)),
         command=_papermill("run_arm", name) + f" -f {paths.shown(file)}" + _given(given),
         title=f"{short}: {arm}" if short else None,
     )
