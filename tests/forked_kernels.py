@@ -21,6 +21,8 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.connect import write_connection_file
 from nbval.kernel import RunningKernel
 
+from speclab.book.kernel import SAME_EVERYWHERE
+
 SERVER = Path(__file__).with_name("kernel_server.py")
 
 
@@ -36,7 +38,8 @@ class ForkingServer:
         """Return the process of a new kernel in a folder, and its connection file."""
         if self.process is None:
             pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-            self.process = subprocess.Popen([sys.executable, "-P", SERVER], text=True, **pipes)
+            environment = os.environ | SAME_EVERYWHERE
+            self.process = subprocess.Popen([sys.executable, "-P", SERVER], text=True, env=environment, **pipes)
         name = f"{self.folder.name}/{next(self.numbers)}"
         file, _ = write_connection_file(f"{name}.json", transport="ipc", ip=name)
         print(json.dumps([file, folder]), file=self.process.stdin, flush=True)

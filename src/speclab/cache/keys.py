@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import scipy
 from pydantic import BaseModel
 
 from speclab import paths
@@ -47,6 +50,13 @@ def of_tables(*tables: pd.DataFrame) -> str:
         digest.update(repr([(str(name), str(table[name].dtype)) for name in table.columns]).encode())
         digest.update(pd.util.hash_pandas_object(table).to_numpy().tobytes())
     return digest.hexdigest()
+
+
+def of_arithmetic() -> str:
+    """Return a hash of what decides last bits: versions, and the instructions that NumPy and OpenBLAS use."""
+    versions = [np.__version__, pd.__version__, scipy.__version__]
+    simd = np.show_config(mode="dicts")["SIMD Extensions"]
+    return of_values(versions, simd, os.environ.get("OPENBLAS_CORETYPE"))
 
 
 def _plain(value: object) -> Any:

@@ -7,7 +7,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from speclab import lab as labs
@@ -69,7 +68,7 @@ class Results:
             return long_table.with_draws(tables.cells, tables.positions, k_by_arm, tables.answers, tables.blocks)
 
         code = Source().sha256("speclab.findings.long_table.with_draws")
-        key = keys.joined(code, keys.of_values(k_by_arm, pd.__version__, np.__version__), keys.of_tables(*frames))
+        key = keys.joined(code, keys.of_arithmetic(), keys.of_values(k_by_arm), keys.of_tables(*frames))
         return kept(f"findings-{self.lab.name}", key, made)
 
     def draws(self, finding: str, *, arm: str, workload: str, concurrency: float) -> Draws | None:
