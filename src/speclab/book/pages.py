@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from speclab import paths
 from speclab.book import shelf
 from speclab.book.shelf import template
 from speclab.cache import keys
-from speclab.cache.code import Source
+from speclab.cache.code import package_source
 from speclab.config import Chosen, read_yaml, validated
 from speclab.record import store
 from speclab.results import lab_tables
@@ -185,9 +184,4 @@ def _code_of(file: Path) -> str:
     """Return a hash of the code that a template's cells reach, and of what executes it."""
     cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
     text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-    return keys.joined(_source().of_text(text), _source().sha256("speclab.book.deterministic"))
-
-
-@cache
-def _source() -> Source:
-    return Source()
+    return keys.joined(package_source().of_text(text), package_source().sha256("speclab.book.deterministic"))

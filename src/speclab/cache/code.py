@@ -11,6 +11,7 @@ import ast
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 PACKAGE = "speclab"
@@ -169,6 +170,12 @@ class Source:
     def _file(self, name: str) -> Path:
         path = self._folder.joinpath(*name.split(".")[1:])
         return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+@cache
+def package_source() -> Source:
+    """Return the running package's source, parsed once for this process."""
+    return Source()
 
 
 def _is_data(file: Path) -> bool:

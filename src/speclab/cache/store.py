@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
+from filelock import FileLock
+
 from speclab import paths
 
 ObjectT = TypeVar("ObjectT")
@@ -33,16 +35,24 @@ def kept(name: str, key: str, make: Callable[[], ObjectT]) -> ObjectT:
     """
     folder = paths.root() / ".build" / "cache"
     file = folder / f"{name}-{key[:32]}.pickle"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / f".{name}.lock"):  # of two processes one makes it, and the other reads
+            return _read_or_make(file, make, name)
+    except OSError:
+        return make()
+
+
+def _read_or_make(file: Path, make: Callable[[], ObjectT], name: str) -> ObjectT:
     with suppress(OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError):
         loaded: ObjectT = pickle.loads(file.read_bytes())
         return loaded
     made = make()
     new = file.with_name(f".{file.name}.{os.getpid()}.new")
     with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
         new.write_bytes(pickle.dumps(made, protocol=pickle.HIGHEST_PROTOCOL))
         new.replace(file)
-        _prune(folder, name)
+        _prune(file.parent, name)
     return made
 
 

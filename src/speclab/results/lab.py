@@ -12,7 +12,7 @@ import pandas as pd
 from speclab import lab as labs
 from speclab import paths
 from speclab.cache import keys
-from speclab.cache.code import Source
+from speclab.cache.code import package_source
 from speclab.cache.store import kept
 from speclab.errors import UserError
 from speclab.findings import check_report, choose_k, long_table, sentences
@@ -61,15 +61,19 @@ class Results:
 
     @cached_property
     def _with_draws(self) -> tuple[pd.DataFrame, dict[Key, Draws]]:
-        k_by_arm, tables = {name: self.lab.arm(name).k for name in self.lab.arms}, self.tables
-        frames = (tables.cells, tables.positions, tables.answers, tables.blocks)
-
         def made() -> tuple[pd.DataFrame, dict[Key, Draws]]:
+            k_by_arm, tables = {name: self.lab.arm(name).k for name in self.lab.arms}, self.tables
             return long_table.with_draws(tables.cells, tables.positions, k_by_arm, tables.answers, tables.blocks)
 
-        code = Source().sha256("speclab.findings.long_table.with_draws")
-        key = keys.joined(code, keys.of_arithmetic(), keys.of_values(k_by_arm), keys.of_tables(*frames))
-        return kept(f"findings-{self.lab.name}", key, made)
+        return kept(f"findings-{self.lab.name}", self._key("speclab.findings.long_table.with_draws"), made)
+
+    def _key(self, code: str) -> str:
+        """Return the key of what some code makes of this lab's arms and tables."""
+        arms = [self.lab.arm(name).model_dump(mode="json") for name in self.lab.arms]
+        tables = [getattr(self.tables, kind) for kind in lab_tables.KINDS]
+        return keys.joined(
+            package_source().sha256(code), keys.of_arithmetic(), keys.of_values(arms), keys.of_tables(*tables)
+        )
 
     def draws(self, finding: str, *, arm: str, workload: str, concurrency: float) -> Draws | None:
         """Return resampled values of a finding at one place, shape (draws,), in its own unit; None if it has none.
@@ -88,6 +92,9 @@ class Results:
     @cached_property
     def k_curves(self) -> pd.DataFrame:
         """Milliseconds per token at each k of each drafter; columns as in `speclab.findings.choose_k.COLUMNS`."""
+        return kept(f"k-curves-{self.lab.name}", self._key("speclab.results.lab.Results"), self._made_k_curves)
+
+    def _made_k_curves(self) -> pd.DataFrame:
         curves = [choose_k.curves(self._with_draws[0], self._replays, drafter, self.draws) for drafter in self.drafters]
         filled = [table for table in curves if not table.empty]
         return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=choose_k.COLUMNS)

@@ -16,6 +16,9 @@ from pathlib import Path
 import pandas as pd
 
 from speclab import paths
+from speclab.cache import keys
+from speclab.cache.code import package_source
+from speclab.cache.store import kept
 from speclab.errors import UserError
 from speclab.metrics import summary
 from speclab.record.cell import Cell
@@ -61,7 +64,7 @@ class Tables:
 
 def of(cells: Sequence[Cell]) -> Tables:
     """Return the tables of some cells."""
-    made = [summary.of(cell) for cell in cells]
+    made = [_summary(cell) for cell in cells]
     return Tables(
         cells=pd.DataFrame([cell.row for cell in made]),
         positions=_stack([cell.positions for cell in made]),
@@ -70,6 +73,16 @@ def of(cells: Sequence[Cell]) -> Tables:
         blocks=_stack([cell.blocks for cell in made]),
         replays=_stack([cell.replays for cell in made]),
     )
+
+
+def _summary(cell: Cell) -> summary.Summary:
+    """Return a cell's rows; kept, since a record says by hash what it holds (those of old do not)."""
+    record = cell.record
+    if record.requests_sha256 is None:
+        return summary.of(cell)
+    code = keys.joined(package_source().sha256("speclab.metrics.summary.of"), keys.of_arithmetic())
+    key = keys.joined(code, keys.of_values(record))
+    return kept(f"cell-{record.asked.lab}-{record.asked.arm}-{record.asked.cell}", key, lambda: summary.of(cell))
 
 
 def folder(data: Path, lab: str, machine: str) -> Path:

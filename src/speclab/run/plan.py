@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from speclab import lab as labs
 from speclab import paths, prompts
 from speclab.cache import keys
-from speclab.cache.code import Source
+from speclab.cache.code import package_source
 from speclab.config import ADVICE, validated
 from speclab.engines import EngineOptions
 from speclab.errors import UserError
@@ -199,7 +198,7 @@ def _differ(grid: Sequence[CellSpec], written: Sequence[CellSpec]) -> bool:
 def _code_version(engine: EngineName, lab: Lab) -> str:
     if engine != "simulated":
         return MEASURING_VERSION
-    return keys.joined(_source().sha256(*SIMULATING, by_value=BY_VALUE), keys.of_values(*_simulated_on(lab)))
+    return keys.joined(package_source().sha256(*SIMULATING, by_value=BY_VALUE), keys.of_values(*_simulated_on(lab)))
 
 
 def _simulated_on(lab: Lab) -> list[Device | Transformer | str | None]:
@@ -213,11 +212,6 @@ def _simulated_on(lab: Lab) -> list[Device | Transformer | str | None]:
 def _drafter_shape(arm: Arm) -> str | None:
     shape = arm.simulated.shape if arm.simulated else None
     return None if shape is None else keys.of_values(TRANSFORMERS.get(shape, shape))
-
-
-@cache
-def _source() -> Source:
-    return Source()
 
 
 def _is_in(

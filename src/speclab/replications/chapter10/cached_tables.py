@@ -8,14 +8,14 @@ other is stale, and `refresh` makes it again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
 from speclab import paths, whole
 from speclab.cache import keys
-from speclab.cache.code import Source
+from speclab.cache.code import package_source
 from speclab.cache.notes import Notes
 from speclab.errors import UserError
 from speclab.replications.chapter10.capacity import capacity_over_seeds, charges
@@ -94,15 +94,10 @@ def _key(name: str) -> str:
     """Return a hash of everything that decides a table, the locked versions of libraries apart."""
     make = TABLES[name]
     function = make.func if isinstance(make, partial) else make
-    code = _source().sha256(
+    code = package_source().sha256(
         f"{function.__module__}.{function.__qualname__}", *((PRESETS_NAME,) if make is not function else ())
     )
     return keys.joined(code, keys.of_files(getattr(paths, folder)() / file for folder, file in READS))
-
-
-@cache
-def _source() -> Source:
-    return Source()
 
 
 def _notes() -> Notes:
