@@ -14,7 +14,7 @@ from importlib import import_module
 
 from ipykernel.kernelapp import IPKernelApp
 
-IMPORTS = ("speclab.figures", "speclab.results", "speclab.calibrations", "speclab.run")
+IMPORTS = ("speclab.figures", "speclab.results", "speclab.replications.ask", "speclab.run", "speclab.book.table")
 """With what these import, most of the time that the start of a notebook takes."""
 
 

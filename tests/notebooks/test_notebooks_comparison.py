@@ -42,7 +42,7 @@ def a_printed_digit(cell: Any) -> None:
 
 
 CHANGES: dict[str, tuple[str, Callable[[Any], None]]] = {
-    "a digit of a figure": ("figures.keep(", one_digit_of("image/svg+xml")),
+    "a digit of a figure": ("figures.keep(", one_digit_of("text/plain")),
     "a digit of a table": ('table.keep(shape, "coverage")', one_digit_of("text/html")),
     "a digit of a number in the prose": ('paste("seeds"', one_digit_of("application/papermill.record/text/plain")),
     "a digit that was printed": (ADDED["prints"][0], a_printed_digit),
@@ -64,8 +64,13 @@ def code_of(notebook: Any) -> list[Any]:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def copy() -> Any:
+def copy(folder: Path = PAGE.parent) -> Any:
+    """Return the page with cells of our own, its figures referred to from a folder."""
     notebook = nbformat.read(PAGE, as_version=4)
+    here, there = (os.path.relpath(paths.book() / "figures", place) for place in (PAGE.parent, folder))
+    for data in (output.data for cell in code_of(notebook) for output in cell.outputs if "data" in output):
+        if "text/markdown" in data:
+            data["text/markdown"] = data["text/markdown"].replace(f"]({here}/", f"]({there}/")
     for source, printed in ADDED.values():
         outputs = [new_output("stream", text=printed)] if printed else []
         notebook.cells.append(new_code_cell(source, outputs=outputs, execution_count=1))
@@ -76,8 +81,8 @@ def copy() -> Any:
 def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], str]:
     """What pytest says of each cell of a true copy and of one with all the changes."""
     folder = tmp_path_factory.mktemp("notebooks")
-    nbformat.write(copy(), folder / "true.ipynb")
-    changed = copy()
+    nbformat.write(copy(folder), folder / "true.ipynb")
+    changed = copy(folder)
     for source, change in CHANGES.values():
         change(code_of(changed)[number(changed, source)])
     nbformat.write(changed, folder / "changed.ipynb")
