@@ -76,7 +76,7 @@ def test_either_axis_takes_any_metric(page: Page) -> None:
     assert (shown(page, "x"), shown(page, "y")) == (["wait"], ["cost"])
     assert shown(page, "front") == ["mtp/h100", "mtp/a100"]
     heads = page.value(f"[...document.querySelectorAll('{WIDGET} th')].map((e) => e.textContent)")
-    assert heads == ["speculation", "device", "Wait p99, s", "Cost, $", "passes", "on the front"]
+    assert heads == ["preset", "device", "Wait p99, s", "Cost, $", "passes", "on the front"]
 
 
 def test_a_configuration_without_a_value_is_counted_and_not_drawn(page: Page) -> None:

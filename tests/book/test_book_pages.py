@@ -136,14 +136,16 @@ def test_a_lost_widget_is_made_again(checkout: Path) -> None:
     assert stale(notes) == {"analysis/chapter10/explorer"}
 
 
-def test_a_changed_record_runs_its_arm_s_page(checkout: Path) -> None:
+def test_a_changed_record_runs_the_arms_of_its_lab(checkout: Path) -> None:
     notes = noted(checkout)
     record = next((checkout / "data" / "runs").glob("vllm-*/cpu-smollm2/ngram-k8/*/cell.json"))
     text = record.read_text(encoding="utf-8")
     record.unlink()
     record.write_text(text + "\n", encoding="utf-8")
     moved = stale(notes)
-    assert {name for name in moved if name.startswith("runs/")} == {"runs/cpu-smollm2/ngram-k8"}
+    assert {name for name in moved if name.startswith("runs/")} == {
+        f"runs/cpu-smollm2/{arm}" for arm in labs.load("cpu-smollm2").arms
+    }, "which source is shown is decided over the whole lab"
 
 
 def test_new_versions_run_everything(checkout: Path) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -183,5 +184,9 @@ def _metadata(file: Path) -> dict[str, Any]:
 def _code_of(file: Path) -> str:
     """Return a hash of the code that a template's cells reach, and of what executes it."""
     cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
-    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    return _code_of_text("\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"))
+
+
+@cache
+def _code_of_text(text: str) -> str:
     return keys.joined(package_source().of_text(text), package_source().sha256("speclab.book.deterministic"))

@@ -154,8 +154,9 @@ class Source:
                 continue
             definition = module.definitions[of]
             digest.update(f"\0{name}.{of}\0{definition.syntax}".encode())
-            if definition.reads_files:
-                files |= {file for file in self._file(name).parent.rglob("*") if _is_data(file)}
+            beside = self._file(name).parent
+            if definition.reads_files and beside != self._folder:  # there it only asks where the package lies
+                files |= {file for file in beside.rglob("*") if _is_data(file)}
         for file in sorted(files):
             digest.update(f"\0{file.relative_to(self._folder).as_posix()}\0".encode() + file.read_bytes())
         return digest.hexdigest()

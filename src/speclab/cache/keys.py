@@ -27,9 +27,16 @@ def of_files(files: Iterable[Path]) -> str:
     """Return a hash of files' names and contents; a file that is missing counts as such."""
     digest = hashlib.sha256()
     for file in sorted(set(files)):
-        digest.update(f"\0{paths.shown(file)}\0".encode())
+        digest.update(f"\0{_name(file)}\0".encode())
         digest.update(file.read_bytes() if file.is_file() else b"\0missing")
     return digest.hexdigest()
+
+
+def _name(file: Path) -> str:
+    """Return a file's place in the checkout, as it is named there: what a link leads to is no part of it."""
+    root = paths.root().absolute()
+    file = file.absolute()
+    return (file.relative_to(root) if file.is_relative_to(root) else file).as_posix()
 
 
 def of_values(*values: object) -> str:

@@ -125,7 +125,7 @@ const mountExplorer = (root, data) => {
         good ? "yes" : "no", shown.front.includes(point) ? "yes" : "no"];
       return make("tr", { class: good ? null : "fails" }, ...cells.map((cell) => make("td", {}, cell)));
     });
-    const heads = ["speculation", "device", title(shown.x), title(shown.y), "passes", "on the front"];
+    const heads = ["preset", "device", title(shown.x), title(shown.y), "passes", "on the front"];
     list.replaceChildren(make("table", { class: "dataframe" },
       make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", { scope: "col" }, head)))), make("tbody", {}, ...rows)));
   };
