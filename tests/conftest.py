@@ -12,6 +12,17 @@ pytest_plugins = ["forked_kernels"]
 collect_ignore_glob = ["*.ipynb"]  # tests' own; those of the book are collected by nbval
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what takes minutes, unless an expression or a path on the command line asks for it."""
+    asked = " ".join([config.option.keyword, config.option.markexpr, *map(str, config.args)])
+    if "h100" in asked or "whole_lab" in asked:
+        return
+    left_out = [item for item in items if item.get_closest_marker("whole_lab")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
 @pytest.fixture
 def partly_failed() -> results.Results:
     """The CPU lab as if no cell with one request in flight had passed its checks."""

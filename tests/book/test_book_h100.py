@@ -24,7 +24,7 @@ from speclab import lab as labs
 from speclab import paths, results
 from speclab.book import build, pages
 
-pytestmark = pytest.mark.book
+pytestmark = [pytest.mark.book, pytest.mark.whole_lab]
 
 LAB = "lab09"
 SHORT = {"length_s": 1.0, "drop_first_s": 0.35, "drop_last_s": 0.05}
