@@ -18,7 +18,7 @@ UNWANTED := torchvision torchaudio torchcodec triton
 CPU_CONSTRAINTS := $(if $(wildcard constraints-cpu.txt),-c constraints-cpu.txt)
 
 .DEFAULT_GOAL := help
-.PHONY: help book html notebooks test test-h100 test-live drafters lab-cpu lab-cpu-quick lint lock lock-cpu lock-gpu install install-cpu install-gpu clean
+.PHONY: help book html notebooks test test-whole-lab test-live drafters lab-cpu lab-cpu-quick lint lock lock-cpu lock-gpu install install-cpu install-gpu clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/' | expand -t 24
@@ -37,7 +37,7 @@ html: $(INSTALLED)  ## only build the pages from the notebooks that are there
 test: $(INSTALLED)  ## everything that needs no GPU and no real vLLM
 	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
 
-test-h100: $(INSTALLED)  ## a posed H100 measures the whole of Lab 9, and the book follows it (some minutes, no GPU)
+test-whole-lab: $(INSTALLED)  ## a posed H100 measures the whole of Lab 9, and the book follows it (some minutes, no GPU)
 	$(BIN)/pytest tests/book -k h100
 
 test-live: $(CPU_INSTALLED)  ## real vLLM on this machine's CPU (installs 4 GB into .venv-cpu)
