@@ -21,7 +21,7 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.connect import write_connection_file
 from nbval.kernel import RunningKernel
 
-from speclab.book.kernel import SAME_EVERYWHERE
+from speclab.book.deterministic import SAME_EVERYWHERE
 
 SERVER = Path(__file__).with_name("kernel_server.py")
 

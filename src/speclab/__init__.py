@@ -34,7 +34,7 @@ _FROM = {
 
 
 def __getattr__(name: str) -> object:
-    """Import a public function when it is first asked for: the engines need a fraction of what the model needs."""
+    """Import a public function when it is first asked for: importing the package alone loads no pandas."""
     if name not in _FROM:
         raise AttributeError(f"module 'speclab' has no attribute {name!r}")
     module, function = _FROM[name]

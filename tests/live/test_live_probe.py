@@ -200,7 +200,7 @@ def _weights_of(model: object) -> object:
 
     inner = model.model  # type: ignore[attr-defined]
     layers = tuple(
-        step.Layer(
+        step.LayerWeights(
             each.input_layernorm.weight,
             torch.cat([getattr(each.self_attn, f"{name}_proj").weight for name in "qkv"]),
             each.self_attn.o_proj.weight,

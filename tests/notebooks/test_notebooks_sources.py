@@ -80,11 +80,11 @@ def test_the_book_says_what_is_wrong_on_every_page_of_the_lab(
     root, said = case
     monkeypatch.setenv("SPECLAB_ROOT", str(root))
     lab = sources.of_labs()["kept"]
-    assert said in lab["problems"]
-    assert lab["source"] == results.sources("kept")[0].source
+    assert said in lab.problems
+    assert lab.source == results.sources("kept")[0].source
     of_the_lab = [page.name for page in (*pages.runs(), *pages.analyses()) if "/kept/" in page.name]
     assert len(of_the_lab) >= 2 + 8
-    assert all(name.startswith(tuple(lab["pages"])) for name in of_the_lab)
+    assert all(name.startswith(lab.pages) for name in of_the_lab)
 
 
 def test_no_finding_pairs_cells_of_two_sources(case: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,9 +30,9 @@ class Changeover(Frozen):
     value: float | None
     """Requests in flight at which the two are equally fast; None where that is only known to lie in the gap."""
     low: int
-    """Changeover back to `below` when fewer are in flight."""
+    """Change back to `below` when fewer are in flight."""
     high: int
-    """Changeover over to `above` when more are in flight."""
+    """Change over to `above` when more are in flight."""
     status: str
 
     @property

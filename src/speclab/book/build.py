@@ -56,8 +56,8 @@ def run(console: Console, *, everything: bool = False) -> bool:
     with ProcessPoolExecutor(WORKERS, spawn, initializer=_prepare_worker) as pool:  # starts workers when it gets work
         if not _execute_all(pool, console, "arms", stale(pages.runs(), noted), noted):
             return False
-        for lab in sources.update():
-            console.print(f"{lab}: its numbers are now {sources.of_labs()[lab]['source']}", markup=False)
+        for lab, source in sources.update().items():
+            console.print(f"{lab}: its numbers are now {source}", markup=False)
         analyses = pages.analyses()  # their inputs are known only once the arms have been run
         lost = [shelf for shelf in _shelves() if not noted.is_fresh(f"drawn {shelf}", "", _drawn(shelf))]
         out_of_date = {page.name for page in stale(analyses, noted)}
@@ -76,8 +76,7 @@ def write_contents() -> None:
     """Write the list of notebooks into the book's contents, where it differs from the one there."""
     text = contents.file().read_text(encoding="utf-8")
     made = contents.with_notebooks(text, [*pages.runs(), *pages.analyses()])
-    if made != text:
-        whole.write(contents.file(), made, "the contents of the book")
+    whole.update(contents.file(), made, "the contents of the book")
 
 
 def _shelves() -> list[str]:

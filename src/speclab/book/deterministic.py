@@ -10,6 +10,14 @@ from nbformat import NotebookNode
 
 from speclab import paths
 
+SAME_EVERYWHERE = {
+    "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
+    "OPENBLAS_CORETYPE": "Haswell",
+}
+"""Environment of every notebook's kernel: NumPy and OpenBLAS use instructions that every x86-64 machine of the last ten
+years has. With wider ones a sum differs in its last bit, and a figure that rests on it in a digit. Other processors
+ignore it."""
+
 HEADING = re.compile(r"^# .*$", re.MULTILINE)
 _FIGURE = re.compile(r"^(!\[[^\]]*\]\()[^)]*?([^/)]+\.svg\))")
 

@@ -225,7 +225,7 @@ class _Page:
             self.result.problems.append(f"{{source}} {content!r}: write LAB, LAB device or LAB engine")
             return ""
         source = self.labs[lab]
-        return {"": source.source, "device": source.device or "an unknown machine", "engine": source.engine}[part]
+        return {"": source.source, "device": source.device, "engine": source.engine}[part]
 
 
 def _alone(branch: str) -> str:

@@ -7,18 +7,9 @@ shows the same in a kernel of its own is what ``make test`` compares.
 from __future__ import annotations
 
 import asyncio
-import os
 
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_core.utils import run_sync
-
-SAME_EVERYWHERE = {
-    "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
-    "OPENBLAS_CORETYPE": "Haswell",
-}
-"""Environment of every notebook's kernel: NumPy and OpenBLAS use instructions that every x86-64 machine of the last ten
-years has. With wider ones a sum differs in its last bit, and a figure that rests on it in a digit. Other processors
-ignore it."""
 
 
 class WarmKernel:
@@ -30,7 +21,6 @@ class WarmKernel:
     def manager(self) -> AsyncKernelManager:
         """Return the manager to hand to the next notebook; its kernel is started by the first one."""
         if self._manager is None:
-            os.environ.update(SAME_EVERYWHERE)  # the kernel inherits them
             self._manager = AsyncKernelManager(kernel_name="python3")
         elif self._manager.has_kernel:
             asyncio.run(_forget(self._manager))

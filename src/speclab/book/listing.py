@@ -8,7 +8,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from speclab import paths
+from speclab import paths, whole
 from speclab.book import pages
 
 # What decides the numbers or the pages; the whole lock is in constraints.txt
@@ -43,9 +43,7 @@ def files() -> dict[Path, str]:
 def write() -> None:
     """Write both tables, each only when it changed."""
     for file, content in files().items():
-        if not file.exists() or file.read_text(encoding="utf-8") != content:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(content, encoding="utf-8")
+        whole.update(file, content, "a table of the status page")
 
 
 def versions() -> list[tuple[str, str]]:

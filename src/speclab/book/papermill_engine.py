@@ -8,6 +8,7 @@ Papermill imports this module by its entry point while it is being imported itse
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ class DeterministicEngine(NBClientEngine):
         deterministic.head(nb)
         deterministic.tag(nb)
         kwargs["record_timing"] = False
+        os.environ.update(deterministic.SAME_EVERYWHERE)  # the kernel inherits them
         output = nb.metadata.get("papermill", {}).get("output_path")
         done = deterministic.normalise(super().execute_notebook(nb, kernel_name, *args, **kwargs))
         folder = Path(output).resolve().parent if output and "://" not in output else None

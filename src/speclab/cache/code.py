@@ -28,7 +28,7 @@ class Definition:
     imports: dict[str, str] = field(default_factory=dict)
     """Names that it imports itself, inside a function."""
     reads_files: bool = False
-    """Whether it names ``__file__``: then the files beside the module decide too."""
+    """Whether it asks for files of its package: then those beside the module decide too."""
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,11 @@ def _definition(statements: list[ast.stmt], package: str) -> Definition:
         bare = _without_docstrings(statement)
         uses.visit(bare)
         syntax.append(_dump(bare))
-    return Definition("\n".join(syntax), frozenset(uses.names), uses.imports, "__file__" in uses.names)
+    return Definition("\n".join(syntax), frozenset(uses.names), uses.imports, _reads_files(uses.names))
+
+
+def _reads_files(names: set[str]) -> bool:
+    return "__file__" in names or any(name.partition(".")[0] == "resources" for name in names)
 
 
 def _dump(node: object) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,7 +10,8 @@ from typing import TypeVar
 
 from filelock import FileLock
 
-from speclab import paths
+from speclab import paths, whole
+from speclab.errors import UserError
 
 ObjectT = TypeVar("ObjectT")
 
@@ -48,10 +48,8 @@ def _read_or_make(file: Path, make: Callable[[], ObjectT], name: str) -> ObjectT
         loaded: ObjectT = pickle.loads(file.read_bytes())
         return loaded
     made = make()
-    new = file.with_name(f".{file.name}.{os.getpid()}.new")
-    with suppress(OSError):
-        new.write_bytes(pickle.dumps(made, protocol=pickle.HIGHEST_PROTOCOL))
-        new.replace(file)
+    with suppress(UserError):
+        whole.write(file, pickle.dumps(made, protocol=pickle.HIGHEST_PROTOCOL), "a kept object")
         _prune(file.parent, name)
     return made
 

@@ -14,7 +14,7 @@ from speclab.drafters import corpus
 from speclab.errors import UserError
 
 POOL = 512
-"""CorpusRows among which those of similar length are put together."""
+"""Rows among which those of similar length are put together."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,11 +69,13 @@ class Results:
 
     def _key(self, code: str) -> str:
         """Return the key of what some code makes of this lab's arms and tables."""
+        return keys.joined(package_source().sha256(code), keys.of_arithmetic(), self._key_of_data)
+
+    @cached_property
+    def _key_of_data(self) -> str:
         arms = [self.lab.arm(name).model_dump(mode="json") for name in self.lab.arms]
         tables = [getattr(self.tables, kind) for kind in lab_tables.KINDS]
-        return keys.joined(
-            package_source().sha256(code), keys.of_arithmetic(), keys.of_values(arms), keys.of_tables(*tables)
-        )
+        return keys.joined(keys.of_values(arms), keys.of_tables(*tables))
 
     def draws(self, finding: str, *, arm: str, workload: str, concurrency: float) -> Draws | None:
         """Return resampled values of a finding at one place, shape (draws,), in its own unit; None if it has none.

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
 
-from speclab import paths
+from speclab import paths, whole
 from speclab.cache import keys
 from speclab.cache.code import package_source
 from speclab.cache.store import kept
@@ -98,18 +97,9 @@ def write(tables: Tables, into: Path, arm: str) -> None:
     UserError
         The folder cannot be written.
     """
-    new = into / f".{arm}.{os.getpid()}.new"
-    try:
-        into.mkdir(parents=True, exist_ok=True)
-        try:
-            for kind in KINDS:
-                getattr(tables, kind).to_csv(new, index=False, float_format=DIGITS)
-                new.replace(into / f"{arm}.{kind}.csv")
-        finally:
-            new.unlink(missing_ok=True)
-    except OSError as error:
-        problem = f"the tables could not be written ({error.strerror or error})"
-        raise UserError(problem, "free the disk or mend its permissions", file=into) from None
+    for kind in KINDS:
+        text = getattr(tables, kind).to_csv(index=False, float_format=DIGITS, lineterminator="\n")
+        whole.write(into / f"{arm}.{kind}.csv", text, "the tables")
 
 
 def read_folder(where: Path, arms: Sequence[str]) -> Tables:

@@ -170,13 +170,6 @@ def problems(lab: str, engine: str | None = None, *, data: Path | None = None) -
     return [*_beside(shown, others), *_missing(labs.load(lab), shown, is_alone=not others)]
 
 
-def wanted(lab: Lab, name: str) -> int:
-    """Return how many cells an arm has, as the lab's files say."""
-    arm = lab.arm(name)
-    grid = (arm.workloads or lab.workloads, arm.concurrencies or lab.concurrencies)
-    return len(grid[0]) * len(grid[1]) * (arm.repeats or lab.repeats)
-
-
 def _beside(shown: ResultSource, others: Sequence[ResultSource]) -> Iterator[str]:
     elsewhere = [each for each in others if each.machine != shown.machine]
     here = [each for each in others if each.machine == shown.machine]
@@ -199,7 +192,7 @@ def _of_several(what: str, shown: tuple[str, int], others: Iterable[tuple[str, i
 def _missing(lab: Lab, shown: ResultSource, *, is_alone: bool) -> Iterator[str]:
     there = "" if is_alone else f" with {shown.version} on {shown.device}"
     for arm in lab.arms:
-        recorded, total = shown.recorded.get(arm, 0), wanted(lab, arm)
+        recorded, total = shown.recorded.get(arm, 0), len(lab.grid(lab.arm(arm)))
         if recorded == 0 and arm == BASELINE:
             yield f"The baseline was not run{there}: no speed-up can be computed."
         elif recorded == 0:

@@ -129,7 +129,11 @@ def _batches(plans: Sequence[ArmPlan], repeat: int | None) -> list[list[tuple[Ar
 
 def tables_of(plan: ArmPlan) -> lab_tables.Tables:
     """Return the tables of a plan's cells, all of which have been run, and keep them where the plan says so."""
-    return _tables(plan, [store.read(plan.folder(asked)) for asked in plan.cells])
+    return _tables(plan, _cells(plan))
+
+
+def _cells(plan: ArmPlan) -> list[Cell]:
+    return [store.read(plan.folder(asked)) for asked in plan.cells]
 
 
 def _tables(plan: ArmPlan, cells: Sequence[Cell]) -> lab_tables.Tables:
@@ -158,8 +162,8 @@ def run_arm(lab: str, arm: str, *, kept: bool = False, progress: Progress | None
         return _kept(lab, arm, **given)
     plan = plan_arm(lab, arm, **given)
     ran = run(plan, progress=progress)
-    tables = tables_of(plan)
-    records = [store.read_record(plan.folder(asked)) for asked in plan.cells]
+    cells = _cells(plan)
+    tables, records = _tables(plan, cells), [cell.record for cell in cells]
     return ArmRun(
         plan.lab, plan.arm, tables, tables.source, ran=ran, kept=len(plan.cells) - ran,
         absent=absent(plan, records, tables.source), made=made(plan, records),
