@@ -13,6 +13,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from speclab.engines import server_log, synthetic_cpu, weights
 from speclab.engines.base import EngineFailure, Opening
 from speclab.engines.device import gpu_name, slug
 from speclab.engines.endpoint import HUNG_AFTER_S, Endpoint, NotServing
-from speclab.engines.guard import TERMINATE_WITHIN_S
+from speclab.engines.guard import TERMINATE_WITHIN_S, stop_tree
 from speclab.errors import UserError
 from speclab.lab import Arm, Lab, ServerFlag
 
@@ -155,13 +156,20 @@ class _Server:
     def has_ended(self) -> bool:
         return self.process.poll() is not None
 
+    def _said(self) -> str:
+        return server_log.text(self.log, self.log_starts)
+
     def log_tail(self) -> str:
         """Return the end of this start's log."""
-        return server_log.tail(self.log, self.log_starts)
+        return server_log.tail(self._said())
+
+    def last_line(self) -> str:
+        """Return the last line of this start's log."""
+        return server_log.last_line(self._said())
 
     def failure(self, *, started: bool) -> EngineFailure:
         """Return why the server has ended, by its exit status and its log."""
-        return server_log.failure(self.process.returncode, self.log_tail(), started=started)
+        return server_log.failure(self.process.returncode, self._said(), started=started)
 
     async def why_gone(self) -> EngineFailure:
         """Return why a server that takes no connections is gone, once its process has ended."""
@@ -185,21 +193,28 @@ async def _started(words: list[str], variables: dict[str, str], log: Path) -> As
             env=variables,
             start_new_session=True,
         )
+    watch = threading.Thread(target=_clear_up_after, args=(process,), daemon=True)
+    watch.start()
     try:
         yield _Server(process, log, starts)
     finally:
-        _stop(process)
+        _stop(process, watch)
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def _clear_up_after(guard: subprocess.Popen[bytes]) -> None:
+    """Wait for a guard's end and stop what it left: it leaves something only where it was killed itself."""
+    guard.wait()
+    stop_tree(guard.pid)
+
+
+def _stop(guard: subprocess.Popen[bytes], watch: threading.Thread) -> None:
     """Close the pipe and wait, without yielding to the event loop: a second Ctrl-C must not cut this short."""
-    assert process.stdin is not None
-    process.stdin.close()
-    try:
-        process.wait(timeout=3 * TERMINATE_WITHIN_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    assert guard.stdin is not None
+    guard.stdin.close()
+    watch.join(timeout=3 * TERMINATE_WITHIN_S)
+    if watch.is_alive():
+        guard.kill()
+        watch.join()
 
 
 async def _ready(endpoint: Endpoint, server: _Server, within_s: float) -> None:
