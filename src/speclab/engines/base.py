@@ -26,6 +26,10 @@ NOT_STARTED = "not started"
 FailureClass = Literal["will not start", "out of memory", "bad configuration", "died mid-run", "hung", "client error"]
 
 
+Starting = Callable[[float, str | None], None]
+"""Told, while a server starts, for how long it has, s, and the last line of its log; None once the start has ended."""
+
+
 class EngineIdentity(Frozen):
     """What served the tokens."""
 

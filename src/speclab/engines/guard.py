@@ -6,12 +6,15 @@ killed: no handler in that kernel has to run. Exits with the command's own statu
 
 The guard may be killed too (the kernel kills what takes too much memory). Linux then tells the command to end, and
 whoever asked finds what is left by the session, which has the guard's process id: `stop_tree`.
+
+What the command prints is passed on line by line, without the secrets that this process's variables hold.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,6 +24,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import psutil
+
+from speclab.engines import secrets
 
 TERMINATE_WITHIN_S = 15.0
 POLL_S = 0.05
@@ -34,11 +39,23 @@ def main(command: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(PermissionError):  # it leads a session already
         os.setsid()
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=0, preexec_fn=_ending_with(os.getpid()))
+    child = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        process_group=0,
+        preexec_fn=_ending_with(os.getpid()),
+    )
+    assert child.stdout is not None
+    hidden = secrets.of_environment(os.environ)
+    passing_on = threading.Thread(target=_pass_on, args=(child.stdout.fileno(), hidden), daemon=True)
+    passing_on.start()
     threading.Thread(target=_stop_at_end_of_input, daemon=True).start()
     signal.signal(signal.SIGTERM, lambda *_: stop_tree(os.getpid()))
     status = child.wait()
     stop_tree(os.getpid())  # what a server that died left behind
+    passing_on.join(TERMINATE_WITHIN_S)
     return status if status >= 0 else 128 - status
 
 
@@ -113,6 +130,22 @@ def is_alive(pid: int) -> bool:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
+
+
+def _pass_on(source: int, hidden: frozenset[str]) -> None:
+    """Write what comes from a pipe to standard output, line by line, until nobody holds its other end."""
+    begun = b""
+    while data := os.read(source, 1 << 16):
+        *lines, begun = re.split(rb"(?<=[\r\n])", begun + data)
+        _write(b"".join(lines), hidden)
+    _write(begun, hidden)
+
+
+def _write(data: bytes, hidden: frozenset[str]) -> None:
+    shown = secrets.redacted(data.decode(errors="surrogateescape"), hidden).encode(errors="surrogateescape")
+    with suppress(OSError):  # a full disk must not block the server
+        while shown:
+            shown = shown[os.write(1, shown) :]
 
 
 def _stop_at_end_of_input() -> None:

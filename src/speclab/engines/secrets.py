@@ -9,13 +9,17 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 MASK = "[redacted]"
 PLACEHOLDERS = frozenset({"", "none", "EMPTY"})
 """Keys for servers that ask for none; they are no secrets, and texts hold these words."""
 
+SHORTEST = 6
+"""A shorter value of a variable is a switch (``HF_HUB_DISABLE_IMPLICIT_TOKEN=1``); texts hold such words."""
+
+_NAME = re.compile(r"(key|token|secret|password)$", re.IGNORECASE)
 _CREDENTIALS = re.compile(r"(?P<scheme>\b[a-zA-Z][a-zA-Z0-9+.-]*://)[^\s/?#@\"'<>]*(?:@[^\s/?#@\"'<>]*)*@")
 
 
@@ -48,6 +52,17 @@ def of_address(url: str) -> frozenset[str]:
         return frozenset()
     pair = f"{unquote(user)}:{unquote(password)}"
     return frozenset({password, unquote(password), base64.b64encode(pair.encode()).decode()} if password else ())
+
+
+def is_named_secret(name: str) -> bool:
+    """Return whether a flag's or variable's name says that its value is nobody else's business."""
+    return _NAME.search(name) is not None
+
+
+def of_environment(variables: Mapping[str, str]) -> frozenset[str]:
+    """Return the secrets among some variables: the values of those named so, and the passwords of addresses."""
+    values = {value for name, value in variables.items() if is_named_secret(name) and len(value) >= SHORTEST}
+    return frozenset(values).union(*(of_address(value) for value in variables.values() if "://" in value))
 
 
 def _spellings(secret: str) -> Iterator[str]:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from speclab import paths
 from speclab.engines import server_log, synthetic_cpu, weights
-from speclab.engines.base import EngineFailure, Opening
+from speclab.engines.base import EngineFailure, Opening, Starting
 from speclab.engines.device import gpu_name, slug
 from speclab.engines.endpoint import HUNG_AFTER_S, Endpoint, NotServing
 from speclab.engines.guard import TERMINATE_WITHIN_S, stop_tree
@@ -33,6 +33,8 @@ READY_WITHIN_S = 900.0
 """Loading, compiling and capturing graphs of an 8B model takes minutes on a first start."""
 ASK_EVERY_S = 0.5
 GIVE_UP_ON_EXIT_S = 10.0
+KEY = "VLLM_API_KEY"
+"""Makes vLLM ask for a key. Meant for a server of the reader's own: ours listens to this machine alone, and not long."""
 
 
 def device() -> str:
@@ -75,6 +77,7 @@ def opening(
     device: str | None = None,
     ready_within_s: float = READY_WITHIN_S,
     hung_after_s: float = HUNG_AFTER_S,
+    starting: Starting | None = None,
 ) -> Opening:
     """Return how to serve one arm by a vLLM of our own.
 
@@ -92,6 +95,8 @@ def opening(
         Time from the start to the first answered completion, s.
     hung_after_s : float
         Silence, in s, after which the server counts as hung.
+    starting : Starting, optional
+        Told how far a start is.
 
     Returns
     -------
@@ -125,7 +130,7 @@ def opening(
                 log_tail=server.log_tail,
             ) as endpoint,
         ):
-            await _ready(endpoint, server, ready_within_s)
+            await _ready(endpoint, server, ready_within_s, starting or _in_silence)
             yield endpoint
 
     return Opening(loop_factory=asyncio.new_event_loop, engine=engine, command=command(lab, arm, 8000))
@@ -134,9 +139,10 @@ def opening(
 def environment(lab: Lab, arm: Arm, python: str = sys.executable) -> dict[str, str]:
     """Return the server's variables: this process's, the lab's, and those that this arm and a CPU need.
 
-    On a CPU that is vLLM's threading library; for forced acceptance, what switches our plugin on.
+    On a CPU that is vLLM's threading library; for forced acceptance, what switches our plugin on. `KEY` is left out.
     """
     variables = {**os.environ, **lab.environment}
+    variables.pop(KEY, None)
     openmp = Path(python).parent.parent / "lib" / "libiomp5.so"
     if "LD_PRELOAD" not in variables and openmp.exists() and gpu_name() is None:
         variables["LD_PRELOAD"] = str(openmp)
@@ -217,11 +223,21 @@ def _stop(guard: subprocess.Popen[bytes], watch: threading.Thread) -> None:
         watch.join()
 
 
-async def _ready(endpoint: Endpoint, server: _Server, within_s: float) -> None:
+async def _ready(endpoint: Endpoint, server: _Server, within_s: float, starting: Starting) -> None:
     loop = asyncio.get_running_loop()
-    deadline_s = loop.time() + within_s
+    began_s = loop.time()
+    try:
+        await _answering(endpoint, server, within_s, starting)
+    finally:
+        starting(loop.time() - began_s, None)
+
+
+async def _answering(endpoint: Endpoint, server: _Server, within_s: float, starting: Starting) -> None:
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
     last = "nothing answered yet"
-    while loop.time() < deadline_s:
+    while (elapsed_s := loop.time() - began_s) < within_s:
+        starting(elapsed_s, server.last_line())
         if server.has_ended:
             raise server.failure(started=False)
         try:
@@ -237,6 +253,10 @@ async def _ready(endpoint: Endpoint, server: _Server, within_s: float) -> None:
         await asyncio.sleep(ASK_EVERY_S)
     tail = server.log_tail()
     raise EngineFailure("will not start", f"no completion answered within {within_s:g} s ({last})", tail)
+
+
+def _in_silence(elapsed_s: float, last_line: str | None) -> None:
+    pass
 
 
 async def _until_ended(process: subprocess.Popen[bytes], within_s: float) -> bool:
