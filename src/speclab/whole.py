@@ -11,7 +11,6 @@ from pathlib import Path
 
 from speclab.errors import UserError
 
-
 RENAME_EXCHANGE = 2
 """``renameat2(2)`` of Linux and ``renamex_np(2)`` of macOS: two names change places in one step."""
 AT_FDCWD = -100

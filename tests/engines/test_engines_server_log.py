@@ -173,6 +173,9 @@ def test_the_text_is_the_end_of_the_newest_start(tmp_path: Path) -> None:
     assert tail(text(log, start=4), lines=2) == "line 98\nline 99"
     assert text(log, start=4).startswith("line 0\n")
     assert text(tmp_path / "absent") == ""
-    assert server_log.last_line("one\ntwo\n \n") == "two"
+    assert server_log.last_line("one\ntwo\n \n(APIServer pid=1) \n") == "two"
+    assert server_log.last_line(CORE_KILLED_AT_ITS_START.splitlines()[0]).startswith("Model loading took 6.3 GiB")
+    assert server_log.last_line("Loading shards:  50%\rLoading shards: 100%") == "Loading shards: 100%"
+    assert server_log.last_line("") == ""
     log.write_bytes(b"x" * (server_log.READ_BYTES + 7))
     assert len(text(log)) == server_log.READ_BYTES

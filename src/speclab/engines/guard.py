@@ -28,6 +28,8 @@ import psutil
 from speclab.engines import secrets
 
 TERMINATE_WITHIN_S = 15.0
+LEFT_BEHIND_WITHIN_S = 3.0
+"""What a server that died left behind has nothing to finish, and its end is waited for."""
 POLL_S = 0.05
 PR_SET_PDEATHSIG = 1
 """``prctl(2)``: the signal that a process gets when its parent ends."""
@@ -54,7 +56,7 @@ def main(command: list[str]) -> int:
     threading.Thread(target=_stop_at_end_of_input, daemon=True).start()
     signal.signal(signal.SIGTERM, lambda *_: stop_tree(os.getpid()))
     status = child.wait()
-    stop_tree(os.getpid())  # what a server that died left behind
+    stop_tree(os.getpid(), LEFT_BEHIND_WITHIN_S)
     passing_on.join(TERMINATE_WITHIN_S)
     return status if status >= 0 else 128 - status
 

@@ -100,9 +100,11 @@ _BAD_CONFIGURATION = re.compile(
     r"KeyError|AssertionError|UserError"
 )
 _ERROR_LINE = re.compile(r"(?:^|[\s(])((?:[A-Za-z_.]*(?:Error|Exception)\b|error|ERROR): .+)")
+_PREFIX = re.compile(r"^(?:\([^)]*pid=\d+\)\s*)*(?:(?:DEBUG|INFO|WARNING|ERROR)\s+[\d-]+ [\d:]+ \[[^\]]*\]\s*)?")
+"""``(EngineCore pid=7) INFO 01-16 17:16:49 [core.py:1510] ``"""
 _WRAPPERS = re.compile(
     r"EngineDeadError|EngineCore encountered|Engine core init|See root cause|died unexpectedly|exited unexpectedly|"
-    r"EngineGenerateError|CancelledError"
+    r"EngineGenerateError"
 )
 """The front end's own words for "the engine's process failed"; the cause, where there is one, stands above them."""
 _BAD_VALUE = re.compile(r"ValidationError: \d+ validation errors? for")
@@ -134,8 +136,14 @@ def tail(said: str, lines: int = TAIL_LINES) -> str:
 
 
 def last_line(said: str) -> str:
-    """Return the last line of a log that holds more than blanks; empty where there is none."""
-    return next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "")
+    """Return the last line of a log that says something, without what a logger puts before it; empty without one."""
+    lines = (_PREFIX.sub("", line).strip() for line in reversed(said.splitlines()))
+    return next(filter(None, lines), "")
+
+
+def misses_its_engine(said: str) -> bool:
+    """Return whether a front end reports in its log that the engine's process failed."""
+    return _WRAPPERS.search(said) is not None
 
 
 def failure(status: int | None, said: str, *, started: bool) -> EngineFailure:
@@ -204,7 +212,7 @@ def _own(status: int | None, said: str, lines: list[str]) -> str:
         return "killed by a signal from outside (the kernel kills what takes too much memory)"
     if lines:
         return lines[-1]
-    return SILENT_ENGINE if _WRAPPERS.search(said) else "its log names no error"
+    return SILENT_ENGINE if misses_its_engine(said) else "its log names no error"
 
 
 def _short(line: str) -> str:

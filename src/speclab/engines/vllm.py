@@ -33,8 +33,10 @@ READY_WITHIN_S = 900.0
 """Loading, compiling and capturing graphs of an 8B model takes minutes on a first start."""
 ASK_EVERY_S = 0.5
 GIVE_UP_ON_EXIT_S = 10.0
+NOTICED_WITHIN_S = 5.0
+"""A server's end is known once its guard has ended what it left behind."""
 KEY = "VLLM_API_KEY"
-"""Makes vLLM ask for a key. Meant for a server of the reader's own: ours listens to this machine alone, and not long."""
+"""Makes vLLM ask for a key: meant for a server of the reader's own. Ours listens to this machine alone, for a while."""
 
 
 def device() -> str:
@@ -113,6 +115,8 @@ def opening(
     _check_models(lab, arm)
     where, name = (device, None) if device is not None else (slug(), gpu_name())
 
+    last: list[_Server] = []
+
     @asynccontextmanager
     async def engine() -> AsyncIterator[Endpoint]:
         port = _free_port()
@@ -131,9 +135,13 @@ def opening(
             ) as endpoint,
         ):
             await _ready(endpoint, server, ready_within_s, starting or _in_silence)
+            last[:] = [server]
             yield endpoint
 
-    return Opening(loop_factory=asyncio.new_event_loop, engine=engine, command=command(lab, arm, 8000))
+    async def ended() -> EngineFailure | None:
+        return await last[0].ended() if last else None
+
+    return Opening(loop_factory=asyncio.new_event_loop, engine=engine, command=command(lab, arm, 8000), ended=ended)
 
 
 def environment(lab: Lab, arm: Arm, python: str = sys.executable) -> dict[str, str]:
@@ -176,6 +184,14 @@ class _Server:
     def failure(self, *, started: bool) -> EngineFailure:
         """Return why the server has ended, by its exit status and its log."""
         return server_log.failure(self.process.returncode, self._said(), started=started)
+
+    async def ended(self) -> EngineFailure | None:
+        """Return why the server has ended; None where it has not.
+
+        A front end that misses its engine lives on for a while; its log says so by then.
+        """
+        within_s = GIVE_UP_ON_EXIT_S if server_log.misses_its_engine(self._said()) else NOTICED_WITHIN_S
+        return self.failure(started=True) if await _until_ended(self.process, within_s) else None
 
     async def why_gone(self) -> EngineFailure:
         """Return why a server that takes no connections is gone, once its process has ended."""

@@ -15,8 +15,11 @@ from typing import Any
 
 import pandas as pd
 
+from speclab import paths
 from speclab.engines import choose
 from speclab.engines.base import Opening
+from speclab.engines.secrets import is_named_secret
+from speclab.errors import UserError
 from speclab.findings.pairs import OK, state
 from speclab.lab import Arm, Lab
 from speclab.record import lock, models, store
@@ -28,7 +31,6 @@ from speclab.run import session
 from speclab.run.kept import absent, made, plan_kept, public, recorded, without_secrets
 from speclab.run.plan import ArmPlan, plan_arm
 from speclab.run.session import Progress
-
 
 Starting = Callable[[str, float, str | None], None]
 """Told an arm whose server starts, for how long it has, s, and the last line of its log; None once it has ended."""
@@ -111,9 +113,23 @@ def _folder(plan: ArmPlan) -> Path:
 
 
 def _opening(plan: ArmPlan, asked: CellSpec, starting: Starting | None) -> Opening:
+    _refuse_secrets(plan)
     log_file = _folder(plan) / "server.log"
     tell = None if starting is None else partial(starting, plan.arm.arm)
     return choose(plan.engine, plan.lab, plan.arm, asked.workload, asked.repeat, plan.options, log_file, tell)
+
+
+def _refuse_secrets(plan: ArmPlan) -> None:
+    """Refuse a lab's secrets before they are in a record: what was asked for is kept whole."""
+    flags = {name: value for name, value in plan.lab.server_flags(plan.arm).items() if isinstance(value, str)}
+    for key, named in (("environment", plan.lab.environment), ("server", flags)):
+        for name in filter(is_named_secret, named):
+            raise UserError(
+                "a secret would be in every record",
+                "take it out: a server gets the variables of your shell, and ours asks for no key",
+                file=paths.labs() / plan.lab.name,
+                key=f"{key}.{name}",
+            )
 
 
 def server_command(plan: ArmPlan) -> str | None:
