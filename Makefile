@@ -18,7 +18,7 @@ UNWANTED := torchvision torchaudio torchcodec triton
 CPU_CONSTRAINTS := $(if $(wildcard constraints-cpu.txt),-c constraints-cpu.txt)
 
 .DEFAULT_GOAL := help
-.PHONY: help book html notebooks test test-whole-lab test-live drafters lab-cpu lab-cpu-quick lint lock lock-cpu lock-gpu install install-cpu install-gpu clean
+.PHONY: help book html notebooks test test-whole-lab test-kills test-kills-live test-live drafters lab-cpu lab-cpu-quick lint lock lock-cpu lock-gpu install install-cpu install-gpu clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/' | expand -t 24
@@ -39,6 +39,12 @@ test: $(INSTALLED)  ## everything that needs no GPU and no real vLLM
 
 test-whole-lab: $(INSTALLED)  ## a posed H100 measures the whole of Lab 9, and the book follows it (some minutes, no GPU)
 	$(BIN)/pytest tests/book -k h100
+
+test-kills: $(INSTALLED)  ## a hundred kills of a run, its guard, its server and its engine, over a posed vLLM (some minutes)
+	$(BIN)/pytest -m kills tests/run -q
+
+test-kills-live: $(CPU_INSTALLED)  ## ten such kills over real vLLM on this machine's CPU (half an hour)
+	$(CPU_VENV)/bin/python -m pytest -m kills tests/live -q
 
 test-live: $(CPU_INSTALLED)  ## real vLLM on this machine's CPU (installs 4 GB into .venv-cpu)
 	$(CPU_VENV)/bin/python -m pytest -m "live or not live" tests/live tests/drafters

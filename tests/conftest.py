@@ -15,9 +15,9 @@ collect_ignore_glob = ["*.ipynb"]  # tests' own; those of the book are collected
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what takes minutes, unless an expression or a path on the command line asks for it."""
     asked = " ".join([config.option.keyword, config.option.markexpr, *map(str, config.args)])
-    if "h100" in asked or "whole_lab" in asked:
-        return
-    left_out = [item for item in items if item.get_closest_marker("whole_lab")]
+    wanted = {"whole_lab": ("h100", "whole_lab"), "kills": ("kills",)}
+    closed = [marker for marker, words in wanted.items() if not any(word in asked for word in words)]
+    left_out = [item for item in items if any(item.get_closest_marker(marker) for marker in closed)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]

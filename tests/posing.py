@@ -59,7 +59,34 @@ PROFILE: dict[str, Any] = {
 """Steps some four times as long as an H100's: this client, on a busy machine, must read every one of them in time."""
 
 
-def environment(folder: Path) -> dict[str, str]:
+SERVER = """
+import sys
+from speclab.engines import mock_vllm
+
+mock_vllm.main([{profile!r}, *sys.argv[1:]])
+"""
+SERVER_WITH_ENGINE = """
+import os, signal, subprocess, sys, threading
+from speclab.engines import mock_vllm
+
+deaf = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.pause()"
+engine = subprocess.Popen(["VLLM::EngineCore", "-c", deaf], executable=sys.executable)
+
+def watch():
+    engine.wait()
+    print("WARNING 01-16 17:16:49 [core_client.py:817] [shutdown] MPClient: engine core exited unexpectedly",
+          flush=True)
+    print("ERROR 01-16 17:16:49 [async_llm.py:906] vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered "
+          "an issue. See stack trace (above) for the root cause.", flush=True)
+    os._exit(0)
+
+threading.Thread(target=watch, daemon=True).start()
+mock_vllm.main([{profile!r}, *sys.argv[1:]])
+"""
+"""Its engine is a process of its own, as vLLM's is: deaf to a request to end, and missed by the server when it ends."""
+
+
+def environment(folder: Path, *, with_engine: bool = False) -> dict[str, str]:
     """Return the variables of a process on that machine; its package and its command lie in `folder`.
 
     The package ``vllm`` and the command ``nvidia-smi`` are found as the real ones are.
@@ -71,7 +98,7 @@ def environment(folder: Path) -> dict[str, str]:
     for package in (module.parent, *module.parent.parents[:2]):
         (package / "__init__.py").touch()
     module.write_text(
-        f"import sys\nfrom speclab.engines import mock_vllm\nmock_vllm.main([{str(profile)!r}, *sys.argv[1:]])\n",
+        (SERVER_WITH_ENGINE if with_engine else SERVER).format(profile=str(profile)),
         encoding="utf-8",
     )
     about = folder / "site" / f"vllm-{VERSION}.dist-info" / "METADATA"

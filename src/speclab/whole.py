@@ -1,12 +1,48 @@
-"""A small file, written whole or not at all."""
+"""Files and folders that are there whole or not at all."""
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
 
 from speclab.errors import UserError
+
+RENAME_EXCHANGE = 2
+"""``renameat2(2)`` of Linux and ``renamex_np(2)`` of macOS: two names change places in one step."""
+AT_FDCWD = -100
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Let two paths that are there change places in one step, where this system and file system can.
+
+    Returns
+    -------
+    bool
+        Whether they have. Network file systems know no such step.
+
+    Raises
+    ------
+    OSError
+        One of them is not there, or the folder cannot be written.
+    """
+    library = ctypes.CDLL(None, use_errno=True)
+    paths = os.fsencode(one), os.fsencode(other)
+    if sys.platform == "linux" and hasattr(library, "renameat2"):
+        failed = library.renameat2(AT_FDCWD, paths[0], AT_FDCWD, paths[1], ctypes.c_uint(RENAME_EXCHANGE))
+    elif sys.platform == "darwin" and hasattr(library, "renamex_np"):
+        failed = library.renamex_np(*paths, ctypes.c_uint(RENAME_EXCHANGE))
+    else:
+        return False
+    if not failed:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EXDEV):
+        return False
+    raise OSError(number, os.strerror(number), str(one))
 
 
 def write(file: Path, content: str | bytes, what: str) -> None:

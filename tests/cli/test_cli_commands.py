@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -209,6 +210,33 @@ def test_a_dry_run_says_what_would_be_run_and_runs_nothing(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
     vllm = speclab(*options, "--dry-run", "--engine", "vllm", "--device", "some-gpu")
     assert "about 0:13:30" in vllm.stdout  # 12 cells of 60 s, and the server started once for each repeat
+
+
+def test_g10_a_dry_run_prints_the_command_of_each_server_as_a_shell_takes_it_and_no_key(tmp_path: Path) -> None:
+    shutil.copytree(Path(__file__).parents[2] / "labs", tmp_path / "labs")
+    file = tmp_path / "labs" / "lab09" / "lab.yml"
+    file.write_text(file.read_text().replace("\nenvironment:\n", "\nenvironment:\n  HF_TOKEN: hf_planted\n  A: b c\n"))
+    done = speclab("run", "lab09", "--arms", "baseline,eagle3-k3", "--dry-run", "--engine", "vllm", "--device", "gpu",
+                   SPECLAB_ROOT=str(tmp_path), VLLM_API_KEY="sk-planted-one")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    commands = [shlex.split(line) for line in done.stdout.splitlines() if line.startswith("env ")]
+    assert [words[:6] for words in commands] == [
+        ["env", "HF_TOKEN=...", "A=b c", "VLLM_USE_V2_MODEL_RUNNER=0", "python", "-m"]
+    ] * 2
+    assert commands[0][commands[0].index("--host") + 1] == "127.0.0.1"
+    assert json.loads(commands[1][-1])["method"] == "eagle3"
+    assert "planted" not in done.stdout + done.stderr
+
+
+def test_a_lab_that_holds_a_secret_is_refused_before_it_is_in_a_record(tmp_path: Path) -> None:
+    shutil.copytree(Path(__file__).parents[2] / "labs", tmp_path / "labs")
+    arm = tmp_path / "labs" / "lab09" / "baseline.yml"
+    arm.write_text(f"server: {{api-key: sk-planted}}\n{arm.read_text()}")
+    done = speclab("run", "lab09", "--arms", "baseline", "--out", tmp_path / "out", SPECLAB_ROOT=str(tmp_path))
+    assert done.returncode == 2
+    assert "server.api-key: a secret would be in every record; take it out" in done.stderr.replace("\n", " ")
+    assert "planted" not in done.stdout + done.stderr
+    assert [file for file in (tmp_path / "out").rglob("*") if file.is_file() and b"planted" in file.read_bytes()] == []
 
 
 def test_the_doctor_lists_what_is_missing_and_exits_1(tmp_path: Path) -> None:

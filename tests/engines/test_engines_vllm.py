@@ -122,6 +122,15 @@ def test_the_servers_environment_is_the_labs_over_ours(monkeypatch: pytest.Monke
     assert variables["PATH"] == os.environ["PATH"]
 
 
+@pytest.mark.parametrize("by_the_lab", [True, False])
+def test_g8_a_server_of_our_own_asks_for_no_key(monkeypatch: pytest.MonkeyPatch, by_the_lab: bool) -> None:
+    monkeypatch.setenv("VLLM_API_KEY", "sk-for-another-server")
+    monkeypatch.setenv("HF_TOKEN", "hf_for-the-hub")
+    variables = vllm.environment(a_lab(environment={"VLLM_API_KEY": "sk-x"} if by_the_lab else {}), an_arm())
+    assert "VLLM_API_KEY" not in variables
+    assert variables["HF_TOKEN"] == "hf_for-the-hub"  # gated models need it
+
+
 def test_only_an_arm_with_forced_acceptance_switches_the_plugin_on() -> None:
     lab = labs.load("cpu-smollm2")
     on = {name: vllm.environment(lab, lab.arm(name)).get(synthetic_cpu.SWITCH) for name in lab.arms}
@@ -224,6 +233,65 @@ def test_a_server_that_dies_is_named_with_its_status_and_its_log(tmp_path: Path)
     assert not is_alive(worker_of(log))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent was killed")
+def test_g4_a_guard_that_is_killed_is_named_and_nothing_of_the_server_is_left(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    python = stand_in(tmp_path, SERVING.format(dies_at=NEVER))
+    opening = vllm.opening(a_lab(), an_arm(), log, python=python, device="here")
+
+    async def main() -> None:
+        async with opening.engine() as engine:
+            (guard,) = (
+                process for process in psutil.Process().children() if "speclab.engines.guard" in process.cmdline()
+            )
+            guard.kill()
+            while (await ask(engine)).error is not None or is_alive(guard.pid):
+                pass
+            while True:
+                await ask(engine)
+
+    with pytest.raises(EngineFailure) as failure:
+        asyncio.run(main())
+    assert failure.value.kind == "died mid-run"
+    assert failure.value.reason.startswith("the process that watches over the server was killed (signal 9")
+    assert not is_alive(worker_of(log)), "it lost its parent, and is found all the same"
+
+
+def test_g9_a_start_speaks_until_the_server_answers(tmp_path: Path) -> None:
+    told: list[tuple[float, str | None]] = []
+    python = stand_in(tmp_path, SERVING.format(dies_at=NEVER))
+    opening = vllm.opening(
+        a_lab(), an_arm(), tmp_path / "log", python=python, device="here", starting=lambda *now: told.append(now)
+    )
+
+    async def main() -> None:
+        async with opening.engine():
+            assert told[-1][1] is None
+
+    asyncio.run(main())
+    assert [line for _, line in told if line is None] == [None]
+    assert [elapsed_s for elapsed_s, _ in told] == sorted(elapsed_s for elapsed_s, _ in told)
+    assert told[0][1] == ""
+    assert any(line is not None and line.startswith("worker") for _, line in told), "the server's own words"
+
+
+def test_the_log_of_a_server_holds_no_secret_that_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_planted-for-this-test")
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:planted-password@proxy:3128")
+    script = 'import os; raise RuntimeError(f\'refused: {os.environ["HF_TOKEN"]} at {os.environ["HTTPS_PROXY"]}\')'
+    log = tmp_path / "log"
+    opening = vllm.opening(a_lab(), an_arm(), log, python=stand_in(tmp_path, script), device="here")
+
+    async def main() -> None:
+        async with opening.engine():
+            raise AssertionError("opened")
+
+    with pytest.raises(EngineFailure) as failure:
+        asyncio.run(main())
+    assert failure.value.reason.endswith("RuntimeError: refused: [redacted] at http://proxy:3128")
+    assert "planted" not in failure.value.log_tail + log.read_text()
+
+
 @pytest.mark.parametrize(
     ("script", "kind", "said"),
     [
@@ -255,8 +323,8 @@ def test_a_server_that_does_not_come_up_is_classed(tmp_path: Path, script: str, 
 
 
 def test_a_server_that_never_answers_is_given_up_and_stopped(tmp_path: Path) -> None:
-    silent = "import os, time; print('worker', os.getpid(), flush=True); time.sleep(1000)"
-    log = tmp_path / "log"
+    silent = "import time; time.sleep(1000)"
+    before, log = set(psutil.Process().children(recursive=True)), tmp_path / "log"
     opening = vllm.opening(a_lab(), an_arm(), log, python=stand_in(tmp_path, silent), device="here", ready_within_s=2.0)
 
     async def main() -> None:
@@ -265,4 +333,4 @@ def test_a_server_that_never_answers_is_given_up_and_stopped(tmp_path: Path) -> 
 
     with pytest.raises(EngineFailure, match=r"will not start: no completion answered within 2 s \(no server answers"):
         asyncio.run(main())
-    assert not is_alive(worker_of(log))
+    assert set(psutil.Process().children(recursive=True)) <= before

@@ -1,15 +1,22 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from speclab import whole
 from speclab.engines.base import Answer, EngineIdentity
 from speclab.errors import UserError
 from speclab.lab import Phases, Sampling
@@ -114,6 +121,79 @@ def test_what_other_processes_left_is_cleared(tmp_path: Path) -> None:
     (tmp_path / ".lock").touch()
     store.clear(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "cell"]
+
+
+class Killed(BaseException):
+    """What a kill looks like to the code that it meets: nothing of ours runs after it."""
+
+
+@contextmanager
+def killed_at(step: int) -> Iterator[None]:
+    """Raise at the n-th line that the store runs, wherever that is."""
+    lines = itertools.count()
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        if frame.f_code.co_filename != store.__file__:
+            return None
+        if event == "line" and next(lines) == step:
+            raise Killed
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+@pytest.mark.parametrize("one_step", [True, False], ids=["one step", "two renames"])
+def test_g12_a_kill_at_any_step_of_a_write_leaves_the_old_cell_or_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_step: bool
+) -> None:
+    if not one_step:  # a file system that cannot do it, as those of a network
+        monkeypatch.setattr(whole, "exchange", lambda *_: False)
+    old, new = record(asked(), Failure(kind="hung", reason="old")), record(asked(), Failure(kind="hung", reason="new"))
+    table = store.to_table(log(), 1)
+    seen = []
+    for step in itertools.count():
+        arm = tmp_path / str(step)
+        store.write(arm / "cell", old, table)
+        try:
+            with killed_at(step):
+                store.write(arm / "cell", new, table)
+        except Killed:
+            pass
+        else:
+            break
+        kept = store.read(arm / "cell").record.failure
+        assert kept is not None
+        store.clear(arm)
+        assert [path.name for path in arm.iterdir()] == ["cell"]
+        assert store.read(arm / "cell").record.failure == kept, "what was read is what a run finds"
+        seen.append(kept.reason)
+    assert seen == sorted(seen, reverse=True), "the old one up to a step, and the new one from there on"
+    assert set(seen) == {"old", "new"}
+
+
+def test_g12_a_write_that_fails_between_two_renames_puts_the_old_cell_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(whole, "exchange", lambda *_: False)
+    folder = tmp_path / "cell"
+    store.write(folder, record(asked()), store.to_table(log(), 1))
+    rename = Path.rename
+
+    def full(self: Path, target: Path) -> Path:
+        if self.name.endswith(".new"):
+            raise OSError(28, "No space left on device")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", full)
+    with pytest.raises(UserError, match="No space left"):
+        store.write(folder, record(asked(), Failure(kind="hung", reason="new")), store.to_table(log(), 1))
+    assert [path.name for path in tmp_path.iterdir()] == ["cell"]
+    assert store.is_finished(folder, asked())
 
 
 def damaged(content: bytes) -> bytes:

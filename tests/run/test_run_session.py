@@ -106,6 +106,42 @@ def test_an_arm_that_cannot_be_served_fails_alone(tmp_path: Path) -> None:
     assert diary == ["baseline up", "baseline down"]
 
 
+@pytest.mark.parametrize("has_ended", [True, False])
+def test_g5_requests_that_broke_off_as_the_server_died_are_recorded_as_its_death(
+    tmp_path: Path, has_ended: bool
+) -> None:
+    inner = opening("baseline", [])
+    death = EngineFailure("died mid-run", "the server ended with status 137: killed", log_tail="Killed")
+
+    class Breaking:
+        def __init__(self, engine: Any) -> None:
+            self.engine, self.identity = engine, engine.identity
+
+        async def send(self, answer: Any, sampling: Any) -> None:
+            await self.engine.send(answer, sampling)
+            answer.error = "the server closed the stream"
+
+        async def read(self) -> Any:
+            return await self.engine.read()
+
+    @asynccontextmanager
+    async def engine() -> AsyncIterator[Any]:
+        async with inner.engine() as up:
+            yield Breaking(up)
+
+    async def ended() -> EngineFailure | None:
+        return death if has_ended else None
+
+    (record,) = hold({"baseline": Opening(inner.loop_factory, engine, ended=ended)}, cells_of("baseline", 1), tmp_path)
+    assert record.failure is not None
+    said = (record.failure.kind, record.failure.reason.partition(": killed")[0], record.failure.log_tail)
+    if has_ended:
+        assert said == ("died mid-run", "the server ended with status 137", "Killed")
+    else:
+        assert record.failure.kind == "client error"
+        assert record.failure.reason.endswith("the first: the server closed the stream")
+
+
 @pytest.mark.parametrize(
     ("failed", "of", "finished"), [(1, 100, True), (2, 100, False), (13, 17, False), (4, 4, False)]
 )

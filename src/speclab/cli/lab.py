@@ -17,6 +17,7 @@ from speclab.cli import progress, tables
 from speclab.cli.options import EngineOption, LabName, ListOption, err, split, whole_numbers
 from speclab.engines import EngineOptions
 from speclab.errors import UserError
+from speclab.run.arms import server_command
 from speclab.run.plan import plan_arm
 
 
@@ -67,10 +68,13 @@ def run_lab(
         for arm in chosen or loaded.arms
     ]  # fmt: skip
     if dry_run:
-        Console().print(progress.overview(plans))
+        console = Console()
+        console.print(progress.overview(plans))
+        for command in filter(None, map(server_command, plans)):
+            console.print(f"\n{command}", highlight=False, markup=False, soft_wrap=True)
         return
     with progress.Bar(plans, err) as bar:
-        of_arms = runs.run_lab(plans, progress=bar.advance)
+        of_arms = runs.run_lab(plans, progress=bar.advance, starting=bar.starting)
     cells = pd.concat([of_arm.cells for of_arm in of_arms], ignore_index=True)
     failed = int((cells["status"] == "failed").sum())
     err.print(f"{bar.ran} cells run, {bar.kept} kept, {failed} failed", highlight=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from speclab.engines import address
-from speclab.engines.base import Opening
+from speclab.engines.base import Opening, Starting
 from speclab.errors import UserError
 from speclab.lab import Arm, EngineName, Lab, WorkloadName
 
@@ -62,6 +62,7 @@ def choose(
     repeat: int,
     options: EngineOptions,
     log_file: Path,
+    starting: Starting | None = None,
 ) -> Opening:
     """Return how to serve one arm.
 
@@ -77,6 +78,8 @@ def choose(
         Where the endpoint is.
     log_file : Path
         Where a started server keeps its log.
+    starting : Starting, optional
+        Told how far a server's start is.
 
     Raises
     ------
@@ -90,7 +93,7 @@ def choose(
     if engine == "vllm":
         from speclab.engines import vllm
 
-        return vllm.opening(lab, arm, log_file, device=options.device)
+        return vllm.opening(lab, arm, log_file, device=options.device, starting=starting)
     if options.base_url is None:
         raise UserError(
             "the engine 'endpoint' has no address", "give --base-url, or set SPECLAB_BASE_URL", key="engine"

@@ -8,7 +8,7 @@ time, seconds): real for a server, virtual for the simulator, and the load canno
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
@@ -24,6 +24,10 @@ NOT_STARTED = "not started"
 """The version of a server that did not come up: no request could ask it for its own."""
 
 FailureClass = Literal["will not start", "out of memory", "bad configuration", "died mid-run", "hung", "client error"]
+
+
+Starting = Callable[[float, str | None], None]
+"""Told, while a server starts, for how long it has, s, and the last line of its log; None once the start has ended."""
 
 
 class EngineIdentity(Frozen):
@@ -136,3 +140,5 @@ class Opening:
     engine: Callable[[], AbstractAsyncContextManager[Engine]]
     command: list[str] | None = None
     """The server's command line, where this project starts it; part of the provenance."""
+    ended: Callable[[], Awaitable[EngineFailure | None]] | None = None
+    """Says why the server has ended, where it has: requests that broke off as it died do not know."""

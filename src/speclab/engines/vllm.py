@@ -13,6 +13,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,10 +21,10 @@ from pathlib import Path
 
 from speclab import paths
 from speclab.engines import server_log, synthetic_cpu, weights
-from speclab.engines.base import EngineFailure, Opening
+from speclab.engines.base import EngineFailure, Opening, Starting
 from speclab.engines.device import gpu_name, slug
 from speclab.engines.endpoint import HUNG_AFTER_S, Endpoint, NotServing
-from speclab.engines.guard import TERMINATE_WITHIN_S
+from speclab.engines.guard import TERMINATE_WITHIN_S, stop_tree
 from speclab.errors import UserError
 from speclab.lab import Arm, Lab, ServerFlag
 
@@ -32,6 +33,10 @@ READY_WITHIN_S = 900.0
 """Loading, compiling and capturing graphs of an 8B model takes minutes on a first start."""
 ASK_EVERY_S = 0.5
 GIVE_UP_ON_EXIT_S = 10.0
+NOTICED_WITHIN_S = 5.0
+"""A server's end is known once its guard has ended what it left behind."""
+KEY = "VLLM_API_KEY"
+"""Makes vLLM ask for a key: meant for a server of the reader's own. Ours listens to this machine alone, for a while."""
 
 
 def device() -> str:
@@ -74,6 +79,7 @@ def opening(
     device: str | None = None,
     ready_within_s: float = READY_WITHIN_S,
     hung_after_s: float = HUNG_AFTER_S,
+    starting: Starting | None = None,
 ) -> Opening:
     """Return how to serve one arm by a vLLM of our own.
 
@@ -91,6 +97,8 @@ def opening(
         Time from the start to the first answered completion, s.
     hung_after_s : float
         Silence, in s, after which the server counts as hung.
+    starting : Starting, optional
+        Told how far a start is.
 
     Returns
     -------
@@ -106,6 +114,8 @@ def opening(
     _check_installed(python)
     _check_models(lab, arm)
     where, name = (device, None) if device is not None else (slug(), gpu_name())
+
+    last: list[_Server] = []
 
     @asynccontextmanager
     async def engine() -> AsyncIterator[Endpoint]:
@@ -124,18 +134,23 @@ def opening(
                 log_tail=server.log_tail,
             ) as endpoint,
         ):
-            await _ready(endpoint, server, ready_within_s)
+            await _ready(endpoint, server, ready_within_s, starting or _in_silence)
+            last[:] = [server]
             yield endpoint
 
-    return Opening(loop_factory=asyncio.new_event_loop, engine=engine, command=command(lab, arm, 8000))
+    async def ended() -> EngineFailure | None:
+        return await last[0].ended() if last else None
+
+    return Opening(loop_factory=asyncio.new_event_loop, engine=engine, command=command(lab, arm, 8000), ended=ended)
 
 
 def environment(lab: Lab, arm: Arm, python: str = sys.executable) -> dict[str, str]:
     """Return the server's variables: this process's, the lab's, and those that this arm and a CPU need.
 
-    On a CPU that is vLLM's threading library; for forced acceptance, what switches our plugin on.
+    On a CPU that is vLLM's threading library; for forced acceptance, what switches our plugin on. `KEY` is left out.
     """
     variables = {**os.environ, **lab.environment}
+    variables.pop(KEY, None)
     openmp = Path(python).parent.parent / "lib" / "libiomp5.so"
     if "LD_PRELOAD" not in variables and openmp.exists() and gpu_name() is None:
         variables["LD_PRELOAD"] = str(openmp)
@@ -155,13 +170,28 @@ class _Server:
     def has_ended(self) -> bool:
         return self.process.poll() is not None
 
+    def _said(self) -> str:
+        return server_log.text(self.log, self.log_starts)
+
     def log_tail(self) -> str:
         """Return the end of this start's log."""
-        return server_log.tail(self.log, self.log_starts)
+        return server_log.tail(self._said())
+
+    def last_line(self) -> str:
+        """Return the last line of this start's log."""
+        return server_log.last_line(self._said())
 
     def failure(self, *, started: bool) -> EngineFailure:
         """Return why the server has ended, by its exit status and its log."""
-        return server_log.failure(self.process.returncode, self.log_tail(), started=started)
+        return server_log.failure(self.process.returncode, self._said(), started=started)
+
+    async def ended(self) -> EngineFailure | None:
+        """Return why the server has ended; None where it has not.
+
+        A front end that misses its engine lives on for a while; its log says so by then.
+        """
+        within_s = GIVE_UP_ON_EXIT_S if server_log.misses_its_engine(self._said()) else NOTICED_WITHIN_S
+        return self.failure(started=True) if await _until_ended(self.process, within_s) else None
 
     async def why_gone(self) -> EngineFailure:
         """Return why a server that takes no connections is gone, once its process has ended."""
@@ -185,28 +215,45 @@ async def _started(words: list[str], variables: dict[str, str], log: Path) -> As
             env=variables,
             start_new_session=True,
         )
+    watch = threading.Thread(target=_clear_up_after, args=(process,), daemon=True)
+    watch.start()
     try:
         yield _Server(process, log, starts)
     finally:
-        _stop(process)
+        _stop(process, watch)
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def _clear_up_after(guard: subprocess.Popen[bytes]) -> None:
+    """Wait for a guard's end and stop what it left: it leaves something only where it was killed itself."""
+    guard.wait()
+    stop_tree(guard.pid)
+
+
+def _stop(guard: subprocess.Popen[bytes], watch: threading.Thread) -> None:
     """Close the pipe and wait, without yielding to the event loop: a second Ctrl-C must not cut this short."""
-    assert process.stdin is not None
-    process.stdin.close()
-    try:
-        process.wait(timeout=3 * TERMINATE_WITHIN_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    assert guard.stdin is not None
+    guard.stdin.close()
+    watch.join(timeout=3 * TERMINATE_WITHIN_S)
+    if watch.is_alive():
+        guard.kill()
+        watch.join()
 
 
-async def _ready(endpoint: Endpoint, server: _Server, within_s: float) -> None:
+async def _ready(endpoint: Endpoint, server: _Server, within_s: float, starting: Starting) -> None:
     loop = asyncio.get_running_loop()
-    deadline_s = loop.time() + within_s
+    began_s = loop.time()
+    try:
+        await _answering(endpoint, server, within_s, starting)
+    finally:
+        starting(loop.time() - began_s, None)
+
+
+async def _answering(endpoint: Endpoint, server: _Server, within_s: float, starting: Starting) -> None:
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
     last = "nothing answered yet"
-    while loop.time() < deadline_s:
+    while (elapsed_s := loop.time() - began_s) < within_s:
+        starting(elapsed_s, server.last_line())
         if server.has_ended:
             raise server.failure(started=False)
         try:
@@ -222,6 +269,10 @@ async def _ready(endpoint: Endpoint, server: _Server, within_s: float) -> None:
         await asyncio.sleep(ASK_EVERY_S)
     tail = server.log_tail()
     raise EngineFailure("will not start", f"no completion answered within {within_s:g} s ({last})", tail)
+
+
+def _in_silence(elapsed_s: float, last_line: str | None) -> None:
+    pass
 
 
 async def _until_ended(process: subprocess.Popen[bytes], within_s: float) -> bool:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
+from speclab import whole
 from speclab.engines.base import Answer
 from speclab.errors import UserError
 from speclab.load.closed_loop import CellLog
@@ -45,6 +46,7 @@ def cell_folder(runs: Path, asked: CellSpec) -> Path:
 
 def is_finished(folder: Path, asked: CellSpec) -> bool:
     """Return whether `folder` holds a whole, successful cell that was asked for in exactly this way."""
+    folder = _place(folder)
     try:
         record = CellRecord.model_validate_json((folder / RECORD_FILE).read_bytes())
         if record.status != "ok" or record.asked_sha256 != asked.sha256:
@@ -60,6 +62,9 @@ def is_finished(folder: Path, asked: CellSpec) -> bool:
 
 def write(folder: Path, record: CellRecord, requests: pa.Table) -> None:
     """Write a cell whole or not at all, replacing what an older request left there.
+
+    The older cell is there until the new one is: where two folders cannot change places in one step, it waits beside
+    them for that moment, and is read from there.
 
     Raises
     ------
@@ -82,12 +87,16 @@ def write(folder: Path, record: CellRecord, requests: pa.Table) -> None:
             update={"requests_sha256": hashlib.sha256((new / REQUESTS_FILE).read_bytes()).hexdigest()}
         )
         (new / RECORD_FILE).write_text(written.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        if folder.is_dir() and whole.exchange(new, folder):
+            _remove(new)
+            return
         if folder.exists():
             folder.rename(old)
         new.rename(folder)
         _remove(old)
     except OSError as error:
         _remove(new)
+        _put_back(old, folder)
         raise UserError(
             f"the cell could not be written ({error.strerror or error})",
             "free the disk or mend its permissions",
@@ -96,7 +105,12 @@ def write(folder: Path, record: CellRecord, requests: pa.Table) -> None:
 
 
 def clear(arm: Path) -> None:
-    """Remove what interrupted writes left in an arm's folder; only for a run that holds the folder's lock."""
+    """Remove what interrupted writes left in an arm's folder; only for a run that holds the folder's lock.
+
+    An older cell whose new one had not come yet is put back.
+    """
+    for old in arm.glob(".*.old"):
+        _put_back(old, arm / old.name[1:].rsplit(".", 2)[0])
     for state in ("new", "old"):
         for leftover in arm.glob(f".*.{state}"):
             _remove(leftover)
@@ -110,7 +124,7 @@ def read_record(folder: Path) -> CellRecord:
     UserError
         There is none, or it is of a shape this version does not know.
     """
-    file = folder / RECORD_FILE
+    file = _place(folder) / RECORD_FILE
     if not file.is_file():
         raise UserError("no such file", REMEDY, file=file)
     try:
@@ -129,6 +143,7 @@ def read(folder: Path) -> Cell:
     UserError
         The folder is half written or of a shape this version does not know.
     """
+    folder = _place(folder)
     record, requests_file = read_record(folder), folder / REQUESTS_FILE
     if not requests_file.is_file():
         raise UserError("no such file", REMEDY, file=requests_file)
@@ -175,6 +190,19 @@ def to_table(log: CellLog, warm_up: int) -> pa.Table:
 
 def _parsed(content: bytes) -> pa.Table:
     return pq.read_table(pa.BufferReader(content)).cast(REQUEST_COLUMNS)
+
+
+def _place(folder: Path) -> Path:
+    """Return where a cell is: its folder, or the one in which an interrupted write left the older cell."""
+    if not folder.exists():
+        return next((old for old in folder.parent.glob(f".{folder.name}.*.old") if old.is_dir()), folder)
+    return folder
+
+
+def _put_back(old: Path, folder: Path) -> None:
+    with suppress(OSError):
+        if old.is_dir() and not folder.exists():
+            old.rename(folder)
 
 
 def _remove(path: Path) -> None:

@@ -5,16 +5,21 @@ A cell that is finished is not run again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from speclab import paths
 from speclab.engines import choose
 from speclab.engines.base import Opening
+from speclab.engines.secrets import is_named_secret
+from speclab.errors import UserError
 from speclab.findings.pairs import OK, state
 from speclab.lab import Arm, Lab
 from speclab.record import lock, models, store
@@ -23,9 +28,12 @@ from speclab.record.schema import CellSpec
 from speclab.results import lab_tables
 from speclab.results.source import is_of, of_source
 from speclab.run import session
-from speclab.run.kept import absent, made, plan_kept, recorded
+from speclab.run.kept import absent, made, plan_kept, public, recorded, without_secrets
 from speclab.run.plan import ArmPlan, plan_arm
 from speclab.run.session import Progress
+
+Starting = Callable[[str, float, str | None], None]
+"""Told an arm whose server starts, for how long it has, s, and the last line of its log; None once it has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +75,12 @@ class ArmRun:
         return checks[checks["verdict"] != "PASS"] if len(checks) else checks
 
 
-def run(*plans: ArmPlan, repeat: int | None = None, progress: Progress | None = None) -> int:
+def run(
+    *plans: ArmPlan,
+    repeat: int | None = None,
+    progress: Progress | None = None,
+    starting: Starting | None = None,
+) -> int:
     """Run what is missing of a plan, of one repeat or of all; return how many cells were run.
 
     Of several plans of one lab the servers are up at the same time, and each cell is measured by every arm before the
@@ -87,7 +100,7 @@ def run(*plans: ArmPlan, repeat: int | None = None, progress: Progress | None = 
                 locks.enter_context(lock.held(_folder(plan)))
                 store.clear(_folder(plan))
         for batch in _batches(plans, repeat):
-            openings = {plan.arm.arm: _opening(plan, asked) for plan, asked in reversed(batch)}
+            openings = {plan.arm.arm: _opening(plan, asked, starting) for plan, asked in reversed(batch)}
             session.hold(openings, [asked for _, asked in batch], plans[0].data / "runs", progress)
             ran += len(batch)
     if ran:
@@ -99,9 +112,37 @@ def _folder(plan: ArmPlan) -> Path:
     return store.arm_folder(plan.data / "runs", plan.cells[0])
 
 
-def _opening(plan: ArmPlan, asked: CellSpec) -> Opening:
+def _opening(plan: ArmPlan, asked: CellSpec, starting: Starting | None) -> Opening:
+    _refuse_secrets(plan)
     log_file = _folder(plan) / "server.log"
-    return choose(plan.engine, plan.lab, plan.arm, asked.workload, asked.repeat, plan.options, log_file)
+    tell = None if starting is None else partial(starting, plan.arm.arm)
+    return choose(plan.engine, plan.lab, plan.arm, asked.workload, asked.repeat, plan.options, log_file, tell)
+
+
+def _refuse_secrets(plan: ArmPlan) -> None:
+    """Refuse a lab's secrets before they are in a record: what was asked for is kept whole."""
+    flags = {name: value for name, value in plan.lab.server_flags(plan.arm).items() if isinstance(value, str)}
+    for key, named in (("environment", plan.lab.environment), ("server", flags)):
+        for name in filter(is_named_secret, named):
+            raise UserError(
+                "a secret would be in every record",
+                "take it out: a server gets the variables of your shell, and ours asks for no key",
+                file=paths.labs() / plan.lab.name,
+                key=f"{key}.{name}",
+            )
+
+
+def server_command(plan: ArmPlan) -> str | None:
+    """Return the command that starts an arm's server, as a shell takes it; None where this project starts none.
+
+    The variables that the lab sets stand before it. Secrets are left out.
+    """
+    if plan.engine != "vllm":
+        return None
+    from speclab.engines import vllm
+
+    words = [*(f"{name}={value}" for name, value in without_secrets(plan.lab.environment).items())]
+    return shlex.join([*(["env", *words] if words else []), *public(vllm.command(plan.lab, plan.arm, 8000))])
 
 
 def _batches(plans: Sequence[ArmPlan], repeat: int | None) -> list[list[tuple[ArmPlan, CellSpec]]]:

@@ -5,7 +5,6 @@ The records say which machine measured them. The machine that reads them has no 
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from speclab import lab as labs
 from speclab import paths
 from speclab.engines import EngineOptions
 from speclab.engines.base import NOT_STARTED
+from speclab.engines.secrets import is_named_secret
 from speclab.errors import UserError
 from speclab.record import store
 from speclab.record.cell import Cell
@@ -25,8 +25,6 @@ from speclab.results.source import ResultSource, is_of, sources
 from speclab.run.plan import ArmPlan, plan_arm
 
 HIDDEN = "..."
-_SECRET = re.compile(r"(key|token|secret|password)$", re.IGNORECASE)
-"""Ends of the names of flags and variables whose values are nobody else's business."""
 
 
 def plan_kept(lab: str, arm: str, **given: Any) -> tuple[ArmPlan, ResultSource]:
@@ -133,8 +131,8 @@ def _measured(records: Sequence[CellRecord]) -> dict[str, str]:
         "revision of this repository": _each(started, lambda record: record.provenance.git_revision or "not known"),
         "first cell began": min(record.provenance.started_at for record in started),
         "last cell ended": max(record.provenance.ended_at for record in started),
-        "variables": _pairs(_without_secrets(asked.environment), "="),
-        "command": "; ".join(shlex.join(_public(command)) for command in sorted(commands)),
+        "variables": _pairs(without_secrets(asked.environment), "="),
+        "command": "; ".join(shlex.join(public(command)) for command in sorted(commands)),
         **_load(asked),
     }
 
@@ -156,11 +154,12 @@ def _pairs(mapping: dict[str, str], between: str) -> str:
     return ", ".join(f"{name}{between}{value}" for name, value in mapping.items())
 
 
-def _without_secrets(variables: dict[str, str]) -> dict[str, str]:
-    return {name: HIDDEN if _SECRET.search(name) else value for name, value in variables.items()}
+def without_secrets(variables: dict[str, str]) -> dict[str, str]:
+    """Return variables with the values of secret ones hidden."""
+    return {name: HIDDEN if is_named_secret(name) else value for name, value in variables.items()}
 
 
-def _public(command: Sequence[str]) -> list[str]:
+def public(command: Sequence[str]) -> list[str]:
     """Return a command line with the values of secret flags hidden."""
     pairs = zip(["", *command[:-1]], command, strict=True)
-    return [HIDDEN if flag.startswith("--") and _SECRET.search(flag) else word for flag, word in pairs]
+    return [HIDDEN if flag.startswith("--") and is_named_secret(flag) else word for flag, word in pairs]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from speclab.results import lab_tables
-from speclab.run.arms import run, tables_of
+from speclab.run.arms import Starting, run, tables_of
 from speclab.run.plan import ArmPlan
 from speclab.run.session import Progress
 
 
-def run_lab(plans: Sequence[ArmPlan], *, progress: Progress | None = None) -> list[lab_tables.Tables]:
+def run_lab(
+    plans: Sequence[ArmPlan], *, progress: Progress | None = None, starting: Starting | None = None
+) -> list[lab_tables.Tables]:
     """Run what is missing of some arms of one lab and return each arm's tables.
 
     An arm's tables are made as soon as its last repeat has been run, so that a whole arm outlives an interruption.
@@ -22,6 +24,9 @@ def run_lab(plans: Sequence[ArmPlan], *, progress: Progress | None = None) -> li
     progress : callable, optional
         Told how far each cell is (`speclab.run.session.Progress`).
 
+    starting : callable, optional
+        Told how far the start of a server is (`speclab.run.arms.Starting`).
+
     Raises
     ------
     UserError
@@ -32,6 +37,6 @@ def run_lab(plans: Sequence[ArmPlan], *, progress: Progress | None = None) -> li
     tables: list[lab_tables.Tables] = []
     for repeat in range(max(last_repeat.values(), default=-1) + 1):
         for group in groups:
-            run(*group, repeat=repeat, progress=progress)
+            run(*group, repeat=repeat, progress=progress, starting=starting)
             tables += [tables_of(plan) for plan in group if last_repeat[plan.arm.arm] == repeat]
     return tables

@@ -103,6 +103,8 @@ class _ArmServer:
         questions = prompts.load(asked.workload, asked.sampling.seed)
         log = await run_cell(engine, questions, asked.concurrency, asked.phases, asked.sampling, tell)
         identity = engine.identity
+        if self._opening.ended is not None and log.failure is None and _failure(log, asked.phases.window_s):
+            log.failure = await self._opening.ended()  # requests broke off, and nobody tried another one after
         if log.failure is not None:
             await self.stop()  # what is gone is started again for the next cell
         return log, identity, started_at
