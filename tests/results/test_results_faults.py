@@ -164,3 +164,11 @@ def test_g1_a_capped_server_without_gauges_and_an_arm_that_never_drafts_give_no_
     assert lab.failed() >= {"answering", "speculation"}
     speed_ups = lab.findings[lab.findings["finding"] == "speed_up"].set_index("concurrency")["status"]
     assert speed_ups[8.0] == "failed check"
+
+
+@pytest.mark.parametrize("text", [None, float("nan"), ""])
+def test_f4_cells_of_which_none_failed_a_check_have_no_names_of_any_type(text: object) -> None:
+    cells = pd.DataFrame({"arm": ["spec-k3"], "workload": ["chat"], "concurrency": [1], "repeat": [0], "source": ["s"],
+                          "status": ["failed"], "failure": ["hung: no token"], "failed_checks": [text]})  # fmt: skip
+    row = {"arm": "spec-k3", "workload": "chat", "concurrency": 1.0, "source": "s"}
+    assert check_report.failed_at(row, cells) == "spec-k3: did not run (1)"
