@@ -20,7 +20,7 @@ from speclab.engines import choose
 from speclab.engines.base import Opening
 from speclab.engines.secrets import is_named_secret
 from speclab.errors import UserError
-from speclab.findings.pairs import OK, state
+from speclab.findings.pairs import names_of
 from speclab.lab import Arm, Lab
 from speclab.record import lock, models, store
 from speclab.record.cell import Cell
@@ -66,7 +66,8 @@ class ArmRun:
     @property
     def failed(self) -> list[bool]:
         """Of each row of ``tables.cells``, whether the cell failed or did not pass its checks."""
-        return [bool(bad) for bad in state(self.tables.cells) != OK] if len(self.tables.cells) else []
+        cells = self.tables.cells
+        return [row["status"] == "failed" or bool(names_of(row["failed_checks"])) for row in cells.to_dict("records")]
 
     @property
     def not_passed(self) -> pd.DataFrame:
