@@ -29,10 +29,11 @@ def _readings(**last):
 def test_a_sound_cell_passes_everything(steady, make_cell):
     readings = _readings(running=1, generation_tokens=500, prefix_cache_queries=500, prefix_cache_hits=0)
     lag = ClientLag(mean_ms=0.1, p99_ms=1.0, max_ms=5.0)
-    view = cut(make_cell(steady, window_s=(1.0, 11.0), readings=readings, client_lag=lag))
+    window = {"window_s": (1.0, 11.0), "readings": readings, "client_lag": lag, "client_clean_rate_per_s": 400.0}
+    view = cut(make_cell(steady, engine="vllm", **window))
     made = checks.verdicts(view)
     assert {check.check: check.verdict for check in made} == dict.fromkeys([c.check for c in made], "PASS")
-    assert len(made) == 12
+    assert len(made) == 13
 
 
 def test_what_the_server_does_not_offer_is_a_warning(steady, make_cell):
@@ -115,6 +116,18 @@ def test_client_lag_is_held_against_a_step(steady, make_cell, p99_ms, verdict):
     view = cut(make_cell(steady, client_lag=ClientLag(mean_ms=1, p99_ms=p99_ms, max_ms=40)))
     assert checks.client_lag_check(view).value == pytest.approx(p99_ms / 20)
     assert checks.client_lag_check(view).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("clean", "verdict", "share"),
+    [(None, "WARN", None), (100.0, "PASS", 0.5), (40.0, "FAIL", 1.25), (0.0, "FAIL", None)],
+)
+def test_g2_a_cell_beyond_the_clients_clean_rate_shows_the_client(steady, make_cell, clean, verdict, share):
+    # an event each 20 ms is 50 a second
+    check = checks.client_rate_check(cut(make_cell(steady, engine="vllm", client_clean_rate_per_s=clean)))
+    assert (check.verdict, check.value) == (verdict, share if share is None else pytest.approx(share, rel=0.01))
+    assert ("your client, not your GPU" in check.reason) == (verdict == "FAIL")
+    assert checks.client_rate_check(cut(make_cell(steady))).verdict == "PASS", "simulated time waits"
 
 
 def test_an_event_with_more_than_a_step_can_give(request_row, make_cell):

@@ -46,6 +46,9 @@ def run_lab(
     out: Annotated[
         Path | None, typer.Option(help="Folder for runs/ and derived/; data/, or .build/trials/ for other values.")
     ] = None,
+    selftest: Annotated[
+        bool, typer.Option("--selftest/--no-selftest", help="Measure what this client sees cleanly, once a machine.")
+    ] = True,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run, and for how long.")] = False,
 ) -> None:
     """Run what is missing of a lab, arms in turn within each repeat; finished cells are kept.
@@ -69,8 +72,13 @@ def run_lab(
     if dry_run:
         Console().print(progress.overview(plans))
         return
+    if selftest and any(plan.engine != "simulated" and plan.missing() for plan in plans):
+        from speclab.load.selftest import kept_clean_rate
+
+        with err.status("measuring how many events a second this client sees as they are sent"):
+            kept_clean_rate()
     with progress.Bar(plans, err) as bar:
-        of_arms = runs.run_lab(plans, progress=bar.advance)
+        of_arms = runs.run_lab(plans, progress=bar.advance, selftest=selftest)
     cells = pd.concat([of_arm.cells for of_arm in of_arms], ignore_index=True)
     failed = int((cells["status"] == "failed").sum())
     err.print(f"{bar.ran} cells run, {bar.kept} kept, {failed} failed", highlight=False)

@@ -25,24 +25,27 @@ class Step(NamedTuple):
 
     due_s: float
     """Loop time at which its events were to be sent, s."""
-    late_s: float
-    """How much later the first of them was."""
-    done_s: float
-    """How much later the last of them was."""
+    first_s: float
+    """Loop time at which the first of them was."""
+    last_s: float
+    """Loop time at which the last of them was."""
     events: int
     tokens: int
 
 
 class Sent(Frozen):
-    """What the engine gave in some time, and how well it kept its schedule."""
+    """What the engine sent in some time, and how well it kept its schedule."""
 
     steps: int
     events: int
     tokens: int
-    late_p50_ms: float
     late_p99_ms: float
-    late_max_ms: float
-    """Lateness of each step's last event, ms."""
+    """Lateness of a step's first event against the schedule, ms."""
+    gap_p50_ms: float | None
+    gap_p99_ms: float | None
+    """Time between the last events of two steps, as they were sent, ms: the gaps of the row that is written last. None
+    before the second step."""
+    gap_mean_ms: float | None
 
 
 @dataclass(slots=True)
@@ -87,14 +90,15 @@ class Batch:
 
     def add(self, row: Row) -> None:
         """Take in a row: it joins the next step that has room for it."""
-        now_s = asyncio.get_running_loop().time()
+        loop = asyncio.get_running_loop()
+        now_s = loop.time()
         if self.first_s is None:
             self.first_s = now_s
         if self._acceptance is not self._script.acceptance:
             row.serve(self._acceptance)
         self.waiting.append(row)
-        if self._timer is None:
-            self._begin(now_s)
+        if self._timer is None:  # requests that come at the same moment share their first step
+            self._timer = loop.call_at(now_s, self._begin, now_s)
 
     def drop(self, row: Row) -> None:
         """Take out a row: the step that is under way becomes shorter."""
@@ -120,12 +124,17 @@ class Batch:
     def sent(self, from_s: float = -np.inf, to_s: float = np.inf) -> Sent:
         """Return what was sent between two loop times."""
         steps = [step for step in self._log if from_s <= step.due_s < to_s]
-        late_ms = [1000 * step.done_s for step in steps] or [0.0]
-        p50, p99 = np.percentile(late_ms, [50, 99])
+        gaps_ms = 1000 * np.diff([step.last_s for step in steps])
+        p50, p99 = np.percentile(gaps_ms, [50, 99]).tolist() if len(gaps_ms) else (None, None)
         return Sent(
-            steps=len(steps), events=sum(step.events for step in steps), tokens=sum(step.tokens for step in steps),
-            late_p50_ms=p50, late_p99_ms=p99, late_max_ms=max(late_ms),
-        )  # fmt: skip
+            steps=len(steps),
+            events=sum(step.events for step in steps),
+            tokens=sum(step.tokens for step in steps),
+            late_p99_ms=float(np.percentile([1000 * (step.first_s - step.due_s) for step in steps] or [0.0], 99)),
+            gap_p50_ms=p50,
+            gap_p99_ms=p99,
+            gap_mean_ms=float(gaps_ms.mean()) if len(gaps_ms) else None,
+        )
 
     def _begin(self, at_s: float) -> None:
         self._change(at_s)
@@ -154,7 +163,7 @@ class Batch:
     def _end(self) -> None:
         """Give each row of the batch its tokens, and begin the next step."""
         loop = asyncio.get_running_loop()
-        due_s, late_s, tokens = self._due_s, loop.time() - self._due_s, 0
+        due_s, first_s, tokens = self._due_s, loop.time(), 0
         batch, self._batch, self._timer = self._batch, {}, None
         self._steps += 1
         if self._script.preempt_every and self._steps % self._script.preempt_every == 0:
@@ -175,10 +184,11 @@ class Batch:
             if not row.left:
                 del self.running[row]
             row.write(row)
-        now_s = loop.time()
-        self._log.append(Step(due_s, late_s, now_s - due_s, len(batch), tokens))
+        last_s = loop.time()
+        self._log.append(Step(due_s, first_s, last_s, len(batch), tokens))
         length_s = due_s - self._began_s
-        self._begin(due_s if length_s > 0 and now_s - due_s < length_s else now_s)
+        keeps_up = length_s > 0 and last_s - due_s < length_s
+        self._begin(due_s if keeps_up else last_s)
 
     def _preempt(self, batch: dict[Row, None]) -> None:
         row, _ = batch.popitem()

@@ -178,6 +178,15 @@ class Script(Pace, Answers, Wire, Shown, Faults):
         return any(place is not None for place in places)
 
 
+DEMONSTRATION = Script(
+    step_ms=((1, 20), (16, 26), (64, 40)),
+    prefill_ms=5,
+    acceptance=(Acceptance(rates=(0.7, 0.45, 0.3)),),
+    answer_tokens=(60, 140),
+)
+"""What ``speclab mock`` serves without a script: three draft tokens a step."""
+
+
 def seconds(step_ms: StepTime, rows: int) -> float:
     """Return how long a step of some rows takes, s."""
     if isinstance(step_ms, float | int):

@@ -185,6 +185,7 @@ class Connection(asyncio.Protocol):
             self._transport.write(data)
             return
         middle = len(data) // 2
+        middle = next((at for at in range(middle, middle + 4) if _is_inside_character(data, at)), middle)
         self._transport.write(self._cut + data[:middle])
         self._cut = data[middle:]
         asyncio.get_running_loop().call_later(CUT_S, self._write_rest)
@@ -193,6 +194,10 @@ class Connection(asyncio.Protocol):
         if self._transport is not None and self._cut:
             self._transport.write(self._cut)
         self._cut = b""
+
+
+def _is_inside_character(data: bytes, at: int) -> bool:
+    return at < len(data) and data[at] & 0xC0 == 0x80
 
 
 def _reset(transport: asyncio.Transport) -> None:

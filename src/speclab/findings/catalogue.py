@@ -16,7 +16,7 @@ Of = Literal["cell", "pair", "curve", "texts", "drafter", "position"]
 COUNTER_CHECKS = frozenset({"counters", "counter reset", "speculation", "request errors"})
 """Text as the server counts it: its counters must be whole, and nobody else's."""
 
-EVENT_CHECKS = frozenset({"usage", "event is a step", "client lag", "speculation", "request errors"})
+EVENT_CHECKS = frozenset({"usage", "event is a step", "client lag", "client rate", "speculation", "request errors"})
 """Text as it arrives: one event must be one step, and no token may be missing."""
 
 

@@ -28,6 +28,7 @@ REMEDIES = {
     "running requests": "raise max-num-seqs or the room for the KV cache, or lower the concurrency",
     "stationarity": "run it again with nothing else on the machine, or lengthen the window",
     "client lag": "run the client on cores of its own; `speclab doctor` says what this client carries",
+    "client rate": "run the client on faster cores with nothing else to do (`speclab selftest`), or fewer in flight",
     "event is a step": "set stream-interval to 1, and look for a proxy that gathers events",
     "usage": "look for lost events; send stream_options.include_usage",
     "counters": "keep other traffic off the server",

@@ -37,6 +37,7 @@ def verdicts(cut: CellWindow) -> list[Check]:
         running_check(cut),
         stationarity_check(cut),
         client_lag_check(cut),
+        client_rate_check(cut),
         event_is_step_check(cut),
         usage_check(cut),
         counters_check(cut),
@@ -130,6 +131,21 @@ def client_lag_check(cut: CellWindow, limit: float = 0.25, fail_above: float = 1
     share = lag.p99_ms / gap_ms
     reason = f"p99 of {lag.p99_ms:.3g} ms beside a step gap of {gap_ms:.3g} ms"
     return Check(name, _grade(share, limit, fail_above), share, limit, reason)
+
+
+def client_rate_check(cut: CellWindow, limit: float = 1.0) -> Check:
+    """Check that this client sees as many events a second as came: at most `limit` of its clean rate."""
+    name, clean = "client rate", cut.record.client_clean_rate_per_s
+    if cut.record.asked.engine == "simulated":
+        return Check(name, "PASS", 0.0, limit, "simulated time waits for this client")
+    if clean is None:
+        return Check(name, "WARN", None, limit, "not measured: the self-test was left out, or the machine was busy")
+    rate = len(cut.events) / cut.window.length_s
+    share = rate / clean if clean else np.inf
+    reason = f"{rate:,.0f} events/s, of which this client sees up to {clean:,.0f} as they are sent"
+    if share <= limit:
+        return Check(name, "PASS", share, limit, reason)
+    return Check(name, "FAIL", share if clean else None, limit, f"{reason}: your client, not your GPU")
 
 
 def event_is_step_check(cut: CellWindow, limit: float = 0.01, fail_above: float = 0.05) -> Check:

@@ -10,7 +10,9 @@ from speclab.run.plan import ArmPlan
 from speclab.run.session import Progress
 
 
-def run_lab(plans: Sequence[ArmPlan], *, progress: Progress | None = None) -> list[lab_tables.Tables]:
+def run_lab(
+    plans: Sequence[ArmPlan], *, progress: Progress | None = None, selftest: bool = True
+) -> list[lab_tables.Tables]:
     """Run what is missing of some arms of one lab and return each arm's tables.
 
     An arm's tables are made as soon as its last repeat has been run, so that a whole arm outlives an interruption.
@@ -21,6 +23,8 @@ def run_lab(plans: Sequence[ArmPlan], *, progress: Progress | None = None) -> li
         The arms; all of the same lab and engine.
     progress : callable, optional
         Told how far each cell is (`speclab.run.session.Progress`).
+    selftest : bool
+        Measure first what this client sees cleanly (`speclab.run.run`).
 
     Raises
     ------
@@ -32,6 +36,6 @@ def run_lab(plans: Sequence[ArmPlan], *, progress: Progress | None = None) -> li
     tables: list[lab_tables.Tables] = []
     for repeat in range(max(last_repeat.values(), default=-1) + 1):
         for group in groups:
-            run(*group, repeat=repeat, progress=progress)
+            run(*group, repeat=repeat, progress=progress, selftest=selftest)
             tables += [tables_of(plan) for plan in group if last_repeat[plan.arm.arm] == repeat]
     return tables
