@@ -35,8 +35,8 @@ def test_a_sound_cell_passes_everything(steady, make_cell):
         running=1, generation_tokens=500, steps=510, preemptions=0, prefix_cache_queries=500, prefix_cache_hits=0
     )
     lag = ClientLag(mean_ms=0.1, p99_ms=1.0, max_ms=5.0)
-    view = cut(make_cell(steady, window_s=(1.0, 11.0), readings=readings, client_lag=lag))
-    made = verdicts(view)
+    window = {"window_s": (1.0, 11.0), "readings": readings, "client_lag": lag, "client_clean_rate_per_s": 400.0}
+    made = verdicts(cut(make_cell(steady, engine="vllm", **window)))
     assert {check.check: check.verdict for check in made} == dict.fromkeys([c.check for c in made], "PASS")
     assert [check.check for check in made] == [entry.name for entry in OF_A_CELL if entry.name not in OF_DRAFTS]
 
@@ -121,6 +121,18 @@ def test_client_lag_is_held_against_a_step(steady, make_cell, p99_ms, verdict):
     view = cut(make_cell(steady, client_lag=ClientLag(mean_ms=1, p99_ms=p99_ms, max_ms=40)))
     assert pace.client_lag_check(view).value == pytest.approx(p99_ms / 20)
     assert pace.client_lag_check(view).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("clean", "verdict", "share"),
+    [(None, "WARN", None), (100.0, "PASS", 0.5), (40.0, "FAIL", 1.25), (0.0, "FAIL", None)],
+)
+def test_g2_a_cell_beyond_the_clients_clean_rate_shows_the_client(steady, make_cell, clean, verdict, share):
+    # an event each 20 ms is 50 a second
+    check = pace.client_rate_check(cut(make_cell(steady, engine="vllm", client_clean_rate_per_s=clean)))
+    assert (check.verdict, check.value) == (verdict, share if share is None else pytest.approx(share, rel=0.01))
+    assert ("your client, not your GPU" in check.reason) == (verdict == "FAIL")
+    assert pace.client_rate_check(cut(make_cell(steady))).verdict == "PASS", "simulated time waits"
 
 
 def test_an_event_with_more_than_a_step_can_give(request_row, make_cell):

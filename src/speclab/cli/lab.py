@@ -48,6 +48,9 @@ def run_lab(
     out: Annotated[
         Path | None, typer.Option(help="Folder for runs/ and derived/; data/, or .build/trials/ for other values.")
     ] = None,
+    selftest: Annotated[
+        bool, typer.Option("--selftest/--no-selftest", help="Measure what this client sees cleanly, once a machine.")
+    ] = True,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run, and for how long.")] = False,
 ) -> None:
     """Run what is missing of a lab, arms in turn within each repeat; finished cells are kept.
@@ -75,8 +78,13 @@ def run_lab(
         for command in filter(None, map(server_command, plans)):
             console.print(f"\n{command}", highlight=False, markup=False, soft_wrap=True)
         return
+    if selftest and any(plan.engine != "simulated" and plan.missing() for plan in plans):
+        from speclab.load.selftest import kept_clean_rate
+
+        with err.status("measuring how many events a second this client sees as they are sent"):
+            kept_clean_rate()
     with progress.Bar(plans, err) as bar:
-        of_arms = runs.run_lab(plans, progress=bar.advance, starting=bar.starting)
+        of_arms = runs.run_lab(plans, progress=bar.advance, starting=bar.starting, selftest=selftest)
     stacked = (pd.concat([getattr(tables_of, kind) for tables_of in of_arms]) for kind in ("cells", "answers"))
     cells = between.judged(*(table.reset_index(drop=True) for table in stacked))
     failed, failing = int((cells["status"] == "failed").sum()), tables.failed_checks(cells)

@@ -14,6 +14,7 @@ FEW_ANSWERS = 10
 DRIFT = Band(0.05, 0.10)
 SLICES = 10
 LAG = Band(0.25, 1.0)
+CLEAN_RATE = 1.0
 
 
 def occupancy_check(cut: CellWindow) -> Check:
@@ -67,3 +68,19 @@ def client_lag_check(cut: CellWindow) -> Check:
         return Check(name, "WARN", None, LAG.passes, "not measured")
     reason = f"p99 of {lag.p99_ms:.3g} ms beside a step gap of {gap_ms:.3g} ms"
     return graded(name, LAG, lag.p99_ms / gap_ms, reason)
+
+
+def client_rate_check(cut: CellWindow) -> Check:
+    """Check that this client sees as many events a second as came: at most `CLEAN_RATE` of its clean rate."""
+    name, clean = "client rate", cut.record.client_clean_rate_per_s
+    if cut.record.asked.engine == "simulated":
+        return Check(name, "PASS", 0.0, CLEAN_RATE, "simulated time waits for this client")
+    if clean is None:
+        reason = "not measured: the self-test was left out, or the machine was busy"
+        return Check(name, "WARN", None, CLEAN_RATE, reason)
+    rate = len(cut.events) / cut.window.length_s
+    share = rate / clean if clean else np.inf
+    reason = f"{rate:,.0f} events/s, of which this client sees up to {clean:,.0f} as they are sent"
+    if share <= CLEAN_RATE:
+        return Check(name, "PASS", share, CLEAN_RATE, reason)
+    return Check(name, "FAIL", share if clean else None, CLEAN_RATE, f"{reason}: your client, not your GPU")

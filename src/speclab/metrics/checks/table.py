@@ -74,6 +74,15 @@ OF_A_CELL = (
         pace.client_lag_check,
     ),
     CheckEntry(
+        "client rate",
+        "did events come no faster than this client sees them as they are sent? Its self-test knows the clean rate",
+        f"at most {pace.CLEAN_RATE:.0%} of the clean rate",
+        "above; WARN where no self-test was made",
+        "run the client on faster cores with nothing else to do (`speclab selftest`), or fewer in flight",
+        TIME | EVENTS,
+        pace.client_rate_check,
+    ),
+    CheckEntry(
         "event is a step",
         "does one stream event hold one step's tokens, at most k + 1?",
         f"at most {deliveries.OVERFULL.passes:.0%} of events hold more",
