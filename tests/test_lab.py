@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from speclab import lab as labs
 from speclab.errors import UserError
-from speclab.lab import Phases
+from speclab.lab import Phases, Speculation
 
 ARM = """
 lab: mini
@@ -62,13 +64,6 @@ def test_lab09_is_what_the_report_ran() -> None:
 def test_an_arm_is_forced_where_its_acceptance_is_held() -> None:
     lab = labs.load("cpu-smollm2")
     assert [name for name in lab.arms if lab.arm(name).is_forced] == ["eagle3-forced"]
-
-
-def test_an_arm_overrides_the_labs_server_flags(mini: Path) -> None:
-    (mini / "lab.yml").write_text(LAB + "server: {seed: 1, max-num-seqs: 8}\n")
-    (mini / "ngram.yml").write_text(ARM + "server: {max-num-seqs: 4}\n")
-    lab = labs.load("mini")
-    assert lab.server_flags(lab.arm("ngram")) == {"seed": 1, "max-num-seqs": 4}
 
 
 @pytest.mark.parametrize(
@@ -210,3 +205,43 @@ def test_a_folder_without_labs_says_how_to_name_the_checkout(tmp_path: Path, mon
     monkeypatch.setenv("SPECLAB_ROOT", str(tmp_path))
     with pytest.raises(UserError, match="unknown lab 'lab09'; no lab is here: SPECLAB_ROOT names the checkout"):
         labs.load("lab09")
+
+
+SCHEDULE = "num_speculative_tokens_per_batch_size"
+
+
+def a_schedule(*ranges: tuple[int, int, int], k: int = 8) -> Speculation:
+    return Speculation.model_validate(
+        {"method": "ngram", "num_speculative_tokens": k, "prompt_lookup_min": 2, "prompt_lookup_max": 4,
+         SCHEDULE: [list(each) for each in ranges]}
+    )  # fmt: skip
+
+
+def test_f12_a_schedule_is_read_from_an_arms_file_and_handed_to_vllm(mini: Path) -> None:
+    ranges = f"num_speculative_tokens: 8, {SCHEDULE}: [[1, 32, 8], [33, 64, 2], [65, 256, 0]]"
+    (mini / "ngram.yml").write_text(ARM.replace("num_speculative_tokens: 4", ranges))
+    arm = labs.load("mini").arm("ngram")
+    assert arm.speculation is not None
+    assert arm.has_schedule
+    assert json.loads(json.dumps(arm.speculation.as_vllm()))[SCHEDULE] == [[1, 32, 8], [33, 64, 2], [65, 256, 0]]
+    assert [arm.k_at(n) for n in (1, 32, 33, 64, 65, 256, 1024)] == [8, 8, 2, 2, 0, 0, 0]
+    assert arm.k == 8
+
+
+def test_f12_between_ranges_the_earlier_k_is_kept() -> None:
+    speculation = a_schedule((1, 16, 8), (32, 128, 2))
+    assert [speculation.k_at(n) for n in (16, 17, 31, 32)] == [8, 8, 8, 2]
+
+
+@pytest.mark.parametrize(
+    ("ranges", "k", "said"),
+    [
+        ([(2, 8, 8)], 8, "must begin at batch size 1"),
+        ([(1, 8, 8), (8, 16, 2)], 8, "must rise without overlaps"),
+        ([(1, 8, 8), (17, 16, 2)], 8, "must rise without overlaps"),
+        ([(1, 8, 4), (9, 16, 2)], 8, "num_speculative_tokens must be the most that .* drafts: 4"),
+    ],
+)
+def test_f12_a_schedule_that_vllm_would_refuse_or_bend(ranges: list[tuple[int, int, int]], k: int, said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        a_schedule(*ranges, k=k)

@@ -31,6 +31,7 @@ Seed = Annotated[int, Field(strict=True, ge=0, lt=2**32)]
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
 DraftMs = Annotated[float, Field(ge=0, le=10_000)]
 Name = Annotated[str, Field(pattern=NAME)]
+DraftRange = tuple[Concurrency, Concurrency, Annotated[int, Field(strict=True, ge=0, le=1_000)]]
 ServerFlag = str | int | float | bool | list[int] | dict[str, Any]
 
 BASELINE = "baseline"
@@ -125,6 +126,9 @@ class Speculation(Chosen):
     """Not given: draft tokens are compared with the target's. ``synthetic``: accepted by chance; the text is wrong."""
     synthetic_acceptance_rates: tuple[Probability, ...] | None = None
     """Marginal acceptance by draft position that vLLM is to hold; `SimulatedDrafter.acceptance` means the same."""
+    num_speculative_tokens_per_batch_size: tuple[DraftRange, ...] | None = None
+    """vLLM's schedule: first batch size, last batch size, draft tokens. 0 switches speculation off; beyond a range its
+    value is kept. `speclab.advice` prints one."""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -153,6 +157,41 @@ class Speculation(Chosen):
             )
         return self
 
+    @model_validator(mode="after")
+    def _schedule_covers_each_batch(self) -> Self:
+        ranges = self.num_speculative_tokens_per_batch_size
+        if ranges is None:
+            return self
+        key = "num_speculative_tokens_per_batch_size"
+        if not ranges or ranges[0][0] != 1:
+            raise ValueError(f"{key} must begin at batch size 1")
+        if any(first > last for first, last, _ in ranges) or any(
+            later[0] <= earlier[1] for earlier, later in itertools.pairwise(ranges)
+        ):
+            raise ValueError(f"{key} must rise without overlaps: [first batch size, last, draft tokens]")
+        if max(k for *_, k in ranges) != self.num_speculative_tokens:
+            raise ValueError(f"num_speculative_tokens must be the most that {key} drafts: {max(k for *_, k in ranges)}")
+        if self.is_forced:
+            raise ValueError(f"acceptance is forced at one k: leave {key} out")
+        return self
+
+    @property
+    def has_schedule(self) -> bool:
+        """Whether the draft tokens go by the batch size."""
+        return self.num_speculative_tokens_per_batch_size is not None
+
+    @property
+    def is_forced(self) -> bool:
+        """Whether draft tokens are accepted by chance."""
+        return self.rejection_sample_method is not None
+
+    def k_at(self, batch_size: int) -> int:
+        """Return the draft tokens that a step of so many requests asks for."""
+        ranges = self.num_speculative_tokens_per_batch_size
+        if ranges is None:
+            return self.num_speculative_tokens
+        return [k for first, _, k in ranges if first <= batch_size][-1]
+
     def as_vllm(self) -> dict[str, Any]:
         """Return the JSON object that ``vllm serve --speculative-config`` takes."""
         return self.model_dump(exclude_none=True)
@@ -166,7 +205,7 @@ class Arm(Chosen):
     label: str
     speculation: Speculation | None = None
     server: dict[str, ServerFlag] = {}
-    """Flags of ``vllm serve`` that differ from the lab's, without the leading dashes."""
+    """Flags of ``vllm serve`` that differ from the lab's, in any of vLLM's forms (`speclab.engines.vllm_flags`)."""
     simulated: SimulatedDrafter | None = None
     workloads: tuple[WorkloadName, ...] | None = None
     """The part of the lab's workloads that this arm runs; all where not given."""
@@ -177,13 +216,22 @@ class Arm(Chosen):
 
     @property
     def k(self) -> int:
-        """Draft tokens asked for at each step; 0 for the baseline."""
+        """Draft tokens asked for at each step, at most; 0 for the baseline."""
         return self.speculation.num_speculative_tokens if self.speculation else 0
+
+    def k_at(self, concurrency: int) -> int:
+        """Return the draft tokens asked for at each step of so many requests; 0 for none."""
+        return self.speculation.k_at(concurrency) if self.speculation else 0
+
+    @property
+    def has_schedule(self) -> bool:
+        """Whether the draft tokens go by the batch size."""
+        return self.speculation is not None and self.speculation.has_schedule
 
     @property
     def is_forced(self) -> bool:
         """Whether draft tokens are accepted by chance; the text of such an arm is not the target's."""
-        return self.speculation is not None and self.speculation.rejection_sample_method is not None
+        return self.speculation is not None and self.speculation.is_forced
 
 
 class Look(Chosen):
@@ -214,7 +262,7 @@ class Lab(Chosen):
     phases: Phases = Phases()
     sampling: Sampling = Sampling()
     server: dict[str, ServerFlag] = {}
-    """Flags of ``vllm serve`` that every arm gets, without the leading dashes."""
+    """Flags of ``vllm serve`` that every arm gets, in any of vLLM's forms (`speclab.engines.vllm_flags`)."""
     environment: dict[str, str] = {}
     """Environment variables that the server of every arm gets."""
     simulated: SimulatedTarget | None = None
@@ -262,10 +310,6 @@ class Lab(Chosen):
         return list(
             itertools.product(repeats, arm.workloads or self.workloads, arm.concurrencies or self.concurrencies)
         )
-
-    def server_flags(self, arm: Arm) -> dict[str, ServerFlag]:
-        """Return the flags of ``vllm serve`` for one arm: the lab's, overridden by the arm's."""
-        return {**self.server, **arm.server}
 
 
 def names() -> list[str]:

@@ -6,53 +6,6 @@ from doctor_cases import level, only
 from speclab.doctor import flags
 
 
-@pytest.mark.parametrize(
-    ("k", "expected", "words"),
-    [
-        (0, "fine", "n x 1"),
-        (3, "fine", "n x 4 for each n, up to 1024 tokens"),
-        # 1, 4, 16, 64, 256 requests at 3 tokens each: 3, 12, 48, 192, 768, none of which is a power of two
-        (2, "will mislead", "1 x 3 = 3, 4 x 3 = 12, 16 x 3 = 48, 64 x 3 = 192, 256 x 3 = 768"),
-    ],
-)
-def test_graphs_are_captured_for_every_swept_step(case, k, expected, words) -> None:
-    found = only(flags.graphs(case("draft_model" if k else None, k or 1)))
-    assert found.level == expected
-    assert words in found.found
-    assert "vllm#50488" in found.cites
-
-
-def test_vllms_own_list_of_graphs_ends_at_512_tokens(case) -> None:
-    found = only(flags.graphs(case("draft_model", 3, without=("cudagraph-capture-sizes",))))
-    assert found.level == "will mislead"
-    assert "1024 (256 in flight)" in found.found  # 64 x 4 = 256 is inside
-    assert "(64 in flight)" not in found.found
-    small = case("draft_model", 3, without=("cudagraph-capture-sizes",), concurrencies=(1, 4))
-    assert level(flags.graphs(small)) == "not known here"
-
-
-def test_sizes_above_the_batched_tokens_are_not_captured(case) -> None:
-    found = only(flags.graphs(case("draft_model", 3, server={"max-num-batched-tokens": 512})))
-    assert (found.level, "256 x 4 = 1024" in found.found) == ("will mislead", True)
-
-
-def test_sizes_may_stand_in_the_compilation_config_but_not_twice(case) -> None:
-    inner = {"compilation-config": {"cudagraph_capture_sizes": [4, 16, 64, 256, 1024]}}
-    assert level(flags.graphs(case("draft_model", 3, server=inner))) == "will fail"
-    alone = case("draft_model", 3, server=inner, without=("cudagraph-capture-sizes",))
-    assert level(flags.graphs(alone)) == "fine"
-
-
-def test_a_largest_size_that_is_not_the_lists_own_is_refused(case) -> None:
-    assert level(flags.graphs(case(server={"max-cudagraph-capture-size": 512}))) == "will fail"
-    assert level(flags.graphs(case(server={"max-cudagraph-capture-size": 1024}))) == "fine"
-
-
-@pytest.mark.parametrize("changed", [{"server": {"enforce-eager": True}}, {"vllm_build": "cpu", "gpus": ()}])
-def test_without_graphs_there_is_nothing_to_cover(case, changed) -> None:
-    assert level(flags.graphs(case("draft_model", 2, **changed))) == "fine"
-
-
 @pytest.mark.parametrize(("seats", "expected"), [(255, "will mislead"), (256, "fine"), (1024, "fine")])
 def test_seats(case, seats, expected) -> None:
     assert level(flags.seats(case(server={"max-num-seqs": seats}))) == expected

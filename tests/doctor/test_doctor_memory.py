@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from doctor_cases import H100, LLAMA_8B, TARGET, level, only
+from doctor_cases import H100, HEAD, LLAMA_8B, TARGET, files, level, only
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,8 +22,8 @@ def test_kv_of_one_token_of_llama_8b() -> None:
 
 
 def test_a_row_is_the_longest_prompt_and_answer_cut_at_the_model_length(case) -> None:
-    assert memory.longest_row(case()) == LONGEST_CHAT + 512
-    assert memory.longest_row(case(server={"max-model-len": 400})) == 400
+    assert case().longest_row == LONGEST_CHAT + 512
+    assert case(server={"max-model-len": 400}).longest_row == 400
 
 
 def test_an_h100_holds_256_rows_of_this_length_and_not_a_gpu_of_24_gb(case) -> None:
@@ -104,3 +104,99 @@ def test_kv_grows_with_layers_and_key_value_heads(layers: int, groups: int, widt
               "num_hidden_layers": layers}  # fmt: skip
     one = {**config, "num_key_value_heads": 1, "num_hidden_layers": 1}
     assert memory.kv_bytes_per_token(config) == layers * groups * memory.kv_bytes_per_token(one)
+
+
+L40S = H100.model_copy(update={"name": "NVIDIA L40S", "memory_bytes": 48 * 2**30})
+
+
+def in_parallel(case, gpus: int = 2, weights: int = 65_500_000_000, **sizes: int):
+    server = {f"{name.replace('_', '-')}-size": size for name, size in sizes.items()}
+    models = {TARGET: files(weights, num_hidden_layers=64, num_key_value_heads=8)}
+    return case(server=server, gpus=(L40S,) * gpus, models=models)
+
+
+def test_f7_weights_of_65_gb_fit_two_gpus_of_48_gib_in_tensor_parallel(case) -> None:
+    found = only(memory.kv_room(in_parallel(case, tensor_parallel=2)))
+    # 0.9 x 51.5 GB - 32.75 GB = 13.6 GB on each; a token's 64 x 2 x 8 x 128 x 2 = 262,144 bytes are 131,072 on each
+    assert "leaves 13.6 GB" in found.found
+    longest = LONGEST_CHAT + 512
+    assert f"256 rows of up to {longest} tokens need {256 * longest * 131072 / 1e9:.1f} GB on each of 2 GPUs" in (
+        found.found
+    )
+    assert level(memory.kv_room(in_parallel(case))) == "will fail"
+
+
+@pytest.mark.parametrize(
+    "form", [{"tp": 2}, {"-tp": "2"}, {"tensor_parallel_size": 2}, {"--tensor-parallel-size=2": True}]
+)
+def test_f7_in_every_form(case, form) -> None:
+    made = in_parallel(case)
+    lab = made.lab.model_copy(update={"server": made.lab.server | form})
+    found = only(memory.kv_room(type(made)(lab, made.arm, made.baseline, made.machine)))
+    assert "leaves 13.6 GB" in found.found
+
+
+@pytest.mark.parametrize(
+    ("sizes", "leaves"),
+    [
+        ({"pipeline_parallel": 2}, "leaves 13.6 GB"),
+        ({"tensor_parallel": 2, "pipeline_parallel": 2}, "leaves 30.0 GB"),
+        ({"tensor_parallel": 2, "data_parallel": 2}, "leaves 13.6 GB"),  # each replica holds all
+    ],
+)
+def test_f7_pipelines_divide_and_replicas_do_not(case, sizes, leaves) -> None:
+    assert leaves in only(memory.kv_room(in_parallel(case, gpus=4, **sizes))).found
+
+
+def test_f7_replicas_divide_the_requests(case) -> None:
+    found = only(memory.kv_room(in_parallel(case, gpus=4, tensor_parallel=2, data_parallel=2))).found
+    assert found.startswith("128 rows of up to")
+
+
+def test_f7_a_kv_head_is_never_divided(case) -> None:
+    gpus = (L40S,) * 16
+    models = {TARGET: files(16_000_000_000)}  # 8 heads: on 16 GPUs each is there twice
+    need = [only(memory.kv_room(case(server={"tp": size}, gpus=gpus, models=models))).found.split(" need ")[1]
+            for size in (8, 16)]  # fmt: skip
+    assert need[0].split(" on ")[0] == need[1].split(" on ")[0]
+    halved = only(memory.kv_room(case(server={"tp": 16, "dcp": 2}, gpus=gpus, models=models))).found.split(" need ")[1]
+    assert float(halved.split()[0]) == pytest.approx(float(need[1].split()[0]) / 2, abs=0.06)
+
+
+def test_f7_a_drafter_is_divided_by_its_own_group(case) -> None:
+    made = case("eagle3", server={"tp": 2}, gpus=(H100, H100))
+    assert "leaves 63.5 GB" in only(memory.kv_room(made)).found  # 72 - 8 - 0.5
+    whole = made.arm.speculation.model_copy(update={"draft_tensor_parallel_size": 1})
+    alone = made.arm.model_copy(update={"speculation": whole})
+    assert "leaves 63.0 GB" in only(memory.kv_room(type(made)(made.lab, alone, made.baseline, made.machine))).found
+    assert HEAD in made.machine.models
+
+
+def test_f7_all_replicas_divide_the_experts(case) -> None:
+    moe = {"num_local_experts": 8, "intermediate_size": 14336}  # Mixtral 8x7B: 45.1 of 46.7 billion
+    assert memory.expert_share(LLAMA_8B | moe | {"vocab_size": 32000}) == pytest.approx(45.1 / 46.7, abs=0.002)
+    assert memory.expert_share(LLAMA_8B) == 0
+    models = {TARGET: files(93_400_000_000, vocab_size=32000, **moe)}
+    flags = {"tp": 2, "dp": 2, "ep": True}
+    dense, mixed = (
+        only(memory.kv_room(case(server=flags, gpus=(H100,) * 4, models=each))).found
+        for each in ({TARGET: files(93_400_000_000)}, models)
+    )
+    assert "leaves 25.3 GB" in dense  # 72 - 46.7
+    assert "leaves 47.8 GB" in mixed  # 72 - 45.1 / 46.7 x 93.4 / 4 - 1.6 / 46.7 x 93.4 / 2
+
+
+def test_f7_a_latent_cache_is_not_divided(case) -> None:
+    latent = {"kv_lora_rank": 512, "qk_rope_head_dim": 64}
+    assert memory.kv_bytes_per_token(LLAMA_8B | latent) == 32 * 576 * 2
+    assert memory.kv_heads(LLAMA_8B | latent) == 1
+
+
+def test_f7_more_gpus_than_there_are(case) -> None:
+    assert memory.gpus(in_parallel(case)) == []
+    assert level(memory.gpus(in_parallel(case, tensor_parallel=2))) == "fine"
+    found = only(memory.gpus(in_parallel(case, tensor_parallel=2, pipeline_parallel=2)))
+    assert (found.level, found.found) == ("will fail", "4 for tensor parallel 2 x pipeline parallel 2; 2 here")
+    hidden = case(server={"tp": 2}, gpus=(L40S,) * 2, environment={"CUDA_VISIBLE_DEVICES": "1"})
+    assert level(memory.gpus(hidden)) == "will fail"
+    assert level(memory.gpus(case(server={"tp": 4, "nnodes": 2}, gpus=(L40S,) * 2))) == "not known here"

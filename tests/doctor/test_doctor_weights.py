@@ -91,3 +91,50 @@ def test_layers_that_are_not_named_are_vllms_own(case) -> None:
     # vllm#50170: 2, layers // 2, layers - 3; for the 80 layers of Llama 3.3 70B it prints 2, 40, 77
     models = {TARGET: files(num_hidden_layers=80), HEAD: files()}
     assert "2, 40, 77 of 80" in only(weights.eagle(case("eagle3", models=models))).found
+
+
+def with_head(case, method: str = "eagle3", k: int = 3, model_len: int = 8192, max_tokens: int = 6000, **config):
+    name = HEAD if method == "eagle3" else DRAFT
+    made = case(method, k, server={"max-model-len": model_len}, models={TARGET: files(), name: files(10**9, **config)})
+    sampling = made.lab.sampling.model_copy(update={"max_tokens": max_tokens})
+    lab = made.lab.model_copy(update={"sampling": sampling})
+    return type(made)(lab, made.arm, made.baseline, made.machine)
+
+
+@pytest.mark.parametrize("method", ["eagle3", "draft_model"])
+def test_f8_rows_that_outgrow_a_drafter_of_2048_positions(case, method) -> None:
+    found = only(weights.positions(with_head(case, method, max_position_embeddings=2048)))
+    assert found.level == "will mislead"
+    assert "has 2048, rows and drafts reach 6" in found.found
+    assert "vllm#58080" in found.cites
+
+
+@pytest.mark.parametrize(
+    ("config", "changed", "expected"),
+    [
+        ({"max_position_embeddings": 8195}, {"model_len": 8192, "max_tokens": 100_000}, "fine"),  # 8192 and 3 drafts
+        ({"max_position_embeddings": 8194}, {"model_len": 8192, "max_tokens": 100_000}, "will mislead"),
+        ({"max_position_embeddings": 2048}, {"max_tokens": 512}, "fine"),
+        ({"max_position_embeddings": 2048}, {"model_len": 2045}, "fine"),  # the server cuts rows before
+        ({"max_position_embeddings": 2048, "rope_scaling": {"rope_type": "linear", "factor": 4.0}}, {}, "fine"),
+        ({"max_position_embeddings": 2048, "rope_scaling": {"type": "dynamic", "factor": 2.0}}, {}, "will mislead"),
+        ({"max_position_embeddings": 2048, "rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, {}, "will mislead"),
+        ({"max_position_embeddings": 2048, "rope_parameters": {"rope_type": "linear", "factor": 4}}, {}, "fine"),
+        ({"transformer_layer_config": {"max_position_embeddings": 2048}}, {}, "will mislead"),
+        ({"max_position_embeddings": 131072, "n_positions": 2048}, {}, "will mislead"),  # vLLM takes the smaller
+        ({}, {}, "not known here"),
+    ],
+)
+def test_f8_positions_as_vllm_reads_them(case, config, changed, expected) -> None:
+    assert level(weights.positions(with_head(case, **changed, **config))) == expected
+
+
+def test_f8_what_drafts_without_a_network_has_no_end(case) -> None:
+    assert weights.positions(case("ngram")) == []
+    assert weights.positions(case()) == []
+
+
+def test_f8_an_older_vllm_reads_past_the_heads_table(case) -> None:
+    made = with_head(case, max_position_embeddings=2048)
+    old = type(made)(made.lab, made.arm, made.baseline, made.machine.model_copy(update={"vllm": "0.24.0"}))
+    assert "may read past the drafter's table" in only(weights.positions(old)).found

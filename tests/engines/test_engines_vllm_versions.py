@@ -49,7 +49,7 @@ def test_both_extras_name_one_version_of_vllm_each() -> None:
 def test_every_flag_of_every_arm_is_known_and_written_as_its_parser_takes_it(
     known: dict[str, set[str]], lab: Lab, arm: Arm
 ) -> None:
-    given = lab.server_flags(arm)
+    given = vllm_flags.of(lab, arm)
     assert {*given, "speculative-config", *flags.OURS} <= known["flags"]
     assert {name for name, value in given.items() if isinstance(value, bool)} <= known["switches"]
     assert {name for name, value in given.items() if isinstance(value, list)} <= known["lists"]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from speclab.engines.base import Reading
@@ -170,6 +172,27 @@ def test_a_reset_is_seen_even_where_the_borders_rise(steady, make_cell):
 def test_an_arm_drafts_where_its_name_says_so_and_only_there(steady, make_cell, k, counted, verdict, value, reason):
     check = drafts.speculation_check(cut(make_cell(steady, k=k, readings=_readings(generation_tokens=500, **counted))))
     assert (check.verdict, check.value, check.reason) == (verdict, value, reason)
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "drafted", "verdict", "reason"),
+    [
+        (2, 0, "PASS", "nothing was drafted; the schedule drafts nothing at 2 in flight"),
+        (2, 3, "PASS", "3 drafts; the schedule drafts nothing at 2 in flight"),
+        (1, 40, "PASS", "40 drafts"),
+        (1, 0, "FAIL", "nothing was drafted, but the arm speculates"),
+    ],
+)
+def test_f12_where_a_schedule_has_k_0_nothing_need_be_drafted(
+    steady, make_cell, concurrency, drafted, verdict, reason
+) -> None:
+    made = make_cell(steady, k=3, concurrency=concurrency, readings=_readings(generation_tokens=500, drafts=drafted))
+    ranges = {"num_speculative_tokens_per_batch_size": ((1, 1, 3), (2, 256, 0))}
+    speculation = made.record.asked.speculation.model_copy(update=ranges)
+    asked = made.record.asked.model_copy(update={"speculation": speculation})
+    cell = dataclasses.replace(made, record=made.record.model_copy(update={"asked": asked}))
+    check = drafts.speculation_check(cut(cell))
+    assert (check.verdict, check.reason) == (verdict, reason)
 
 
 @pytest.mark.parametrize("k", [0, 3])

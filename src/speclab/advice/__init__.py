@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from speclab.advice import serve
 from speclab.advice.base import Advice, Changeover, ChosenK, Line, Part, Regret, ServedArm
 from speclab.advice.warnings import warnings
+from speclab.engines import vllm_flags
 from speclab.errors import UserError
 from speclab.findings.choose_k import worth_measuring
 from speclab.findings.policy import Choice, choices, switches
@@ -100,7 +101,7 @@ def _part(
         own = {at: {arm: arms[arm] for arm in (BASELINE, *drafter.arms.values()) if arm in arms}
                for at, arms in table.items()}  # fmt: skip
         alone = choices(own, order)
-        most = lab.server_flags(lab.arm(drafter.name)).get("max-num-seqs")
+        most = vllm_flags.of(lab, lab.arm(drafter.name)).get("max-num-seqs")
         largest = most if isinstance(most, int) else max(lab.concurrencies)
         ranges = schedule(alone, switches(alone, own), k_by_arm, largest)
     return Part(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from speclab.doctor import client, flags, memory, versions, weights
+from speclab.doctor import client, flags, graphs, memory, versions, weights
 from speclab.doctor.base import LEVELS, Case, Diagnosis, Machine, Rule
 from speclab.lab import BASELINE, Arm, EngineName, Lab
 
@@ -25,11 +25,13 @@ RULES: dict[EngineName, tuple[Rule, ...]] = {
         weights.drafter_files,
         weights.vocabulary,
         weights.eagle,
+        weights.positions,
         memory.main_memory,
+        memory.gpus,
         memory.kv_room,
         flags.seats,
         flags.batched_tokens,
-        flags.graphs,
+        graphs.graphs,
         flags.scheduling,
         flags.same_flags,
         flags.prefix_caching,

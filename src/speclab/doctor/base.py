@@ -6,8 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from speclab import prompts
 from speclab.config import Frozen
+from speclab.engines import vllm_flags
 from speclab.lab import Arm, EngineName, Lab, ServerFlag
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+PARALLEL_SIZES = ("tensor-parallel", "pipeline-parallel", "data-parallel", "prefill-context-parallel",
+                  "decode-context-parallel")  # fmt: skip
+"""vLLM's flags of `ParallelGroup`, without ``-size``."""
 
 Level = Literal["will fail", "will mislead", "not known here", "fine"]
 LEVELS: tuple[Level, ...] = ("will fail", "will mislead", "not known here", "fine")
@@ -75,6 +82,37 @@ class Machine(Frozen):
 
 
 @dataclass(frozen=True, slots=True)
+class ParallelGroup:
+    """How a server divides its model over GPUs (ranks, on a CPU).
+
+    Attributes
+    ----------
+    tensor, pipeline, data, prefill_context : int
+        Parallel sizes; their product is the number of GPUs. Tensor and pipeline divide weights and KV cache. Data is
+        the number of replicas: each holds the model, but for its experts, which all of them divide, by tensors or
+        whole (vLLM's page on expert parallel deployment).
+    decode_context : int
+        Over how many GPUs of the tensor group the KV cache of one head is divided.
+    """
+
+    tensor: int = 1
+    pipeline: int = 1
+    data: int = 1
+    prefill_context: int = 1
+    decode_context: int = 1
+
+    @property
+    def size(self) -> int:
+        """GPUs."""
+        return self.tensor * self.pipeline * self.data * self.prefill_context
+
+    def __str__(self) -> str:
+        parts = {"tensor": self.tensor, "pipeline": self.pipeline, "data": self.data,
+                 "prefill context": self.prefill_context}  # fmt: skip
+        return " x ".join(f"{name} parallel {size}" for name, size in parts.items() if size > 1) or "one"
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """One arm on one machine.
 
@@ -99,12 +137,19 @@ class Case:
     @property
     def flags(self) -> dict[str, ServerFlag]:
         """Flags of ``vllm serve`` that this arm gets."""
-        return self.lab.server_flags(self.arm)
+        return vllm_flags.of(self.lab, self.arm)
 
     @property
     def top(self) -> int:
         """The highest concurrency, requests in flight."""
         return max(self.lab.concurrencies)
+
+    @property
+    def longest_row(self) -> int:
+        """The tokens of the longest row that the lab can make: longest prompt and answer, cut at max-model-len."""
+        longest = max(max(prompts.token_counts(self.lab.target.tokens, name).values()) for name in self.lab.workloads)
+        row = longest + self.lab.sampling.max_tokens
+        return min(row, self.whole_number("max-model-len") or row)
 
     @property
     def method(self) -> str | None:
@@ -115,6 +160,26 @@ class Case:
     def on_cpu(self) -> bool:
         """Whether a server started here would run on the CPU."""
         return not self.machine.gpus
+
+    @property
+    def gpus(self) -> tuple[Gpu, ...]:
+        """The GPUs that the server sees: those that ``CUDA_VISIBLE_DEVICES`` names, else all."""
+        named = self.variable(VISIBLE)
+        if named is None or not all(part.strip().isdigit() for part in named.split(",")):
+            return self.machine.gpus
+        return tuple(self.machine.gpus[int(at)] for at in named.split(",") if int(at) < len(self.machine.gpus))
+
+    @property
+    def group(self) -> ParallelGroup:
+        """How the server divides the target."""
+        sizes = [max(self.whole_number(f"{name}-size") or 1, 1) for name in PARALLEL_SIZES]
+        return ParallelGroup(*sizes)
+
+    @property
+    def drafter_group(self) -> int:
+        """Over how many GPUs the drafter is divided: the target's tensor group unless the arm says otherwise."""
+        own = self.arm.speculation.draft_tensor_parallel_size if self.arm.speculation else None
+        return own or self.group.tensor
 
     def variable(self, name: str) -> str | None:
         """Return a variable as the server gets it: the lab's, else this process's."""

@@ -2,69 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from speclab.doctor.base import Case, Diagnosis, say
 from speclab.doctor.versions import RUNNER, numbers
+from speclab.engines import vllm_flags
 
-DEFAULT_LARGEST_GRAPH = 512
-"""Tokens that vLLM's own list of CUDA graphs ends at, at most, unless a flag says otherwise (1024 on data-centre
-Blackwell)."""
 LEAST_BATCHED_TOKENS = 2048
 """What vLLM takes where the flag is not given, or more, by version and device."""
 SERVE_FLAGS = "https://docs.vllm.ai/en/latest/configuration/serve_args.html"
 ONE_ARM_ONLY = "vllm#29184"
 """Asynchronous scheduling, with a look-up made for it, brings n-gram 21 to 39% more throughput there."""
-OURS = ("model", "host", "port", "served-model-name", "api-key")
+OURS = ("model", "host", "port", "served-model-name", "api-key", "speculative-config", "spec-method", "spec-model",
+        "spec-tokens")  # fmt: skip
 """Flags that this program gives itself, or that would hide the server from it."""
 ASYNC_ON_V2_SINCE = (0, 33)
 """The first version whose runner V2 schedules n-gram asynchronously too; V1 still does not."""
 ASYNC_ON_V2 = "vllm/config/vllm.py (vLLM 0.33)"
 """Where the arms that are not scheduled asynchronously are those of runner V1 alone."""
-SIZES = "cudagraph-capture-sizes"
-LARGEST = "max-cudagraph-capture-size"
-
-
-def graphs(case: Case) -> list[Diagnosis]:
-    """Find steps of n x (k + 1) tokens without a CUDA graph of their size, so that this arm alone runs without one."""
-    cites = ("vllm#50488", "vllm#54933", "vllm#30330")
-    if case.flags.get("enforce-eager") is True:
-        return say("fine", "CUDA graphs", "off in this arm (enforce-eager)", "", *cites)
-    if case.machine.vllm_build == "cpu":
-        return say("fine", "CUDA graphs", "a CPU has none", "", *cites)
-    compilation = case.flags.get("compilation-config")
-    inner: dict[str, Any] = compilation if isinstance(compilation, dict) else {}
-    given = (case.flags.get(SIZES), inner.get("cudagraph_capture_sizes"))
-    listed: list[list[int]] = [sizes for sizes in given if isinstance(sizes, list)]
-    if len(listed) > 1:
-        return say("will fail", "CUDA graphs", f"sizes given twice, by {SIZES} and in compilation-config",
-                   "keep one of them", SERVE_FLAGS)  # fmt: skip
-    wanted = {n: n * (case.arm.k + 1) for n in case.lab.concurrencies}
-    if not listed:
-        return _unlisted(wanted, case.whole_number(LARGEST) or DEFAULT_LARGEST_GRAPH, cites)
-    sizes = set(listed[0])
-    cap = case.whole_number("max-num-batched-tokens")
-    if cap is not None:
-        sizes = {size for size in sizes if size <= cap}  # vLLM drops the others
-    largest = case.whole_number(LARGEST)
-    if largest is not None and largest != max(sizes, default=0):
-        return say("will fail", "CUDA graphs", f"{LARGEST} {largest}, and the largest size listed is "
-                   f"{max(sizes, default=0)}", "make them agree, or leave the first out", *cites)  # fmt: skip
-    missing = [f"{n} x {case.arm.k + 1} = {tokens}" for n, tokens in wanted.items() if tokens not in sizes]
-    if missing:
-        return say("will mislead", "CUDA graphs", f"none of {', '.join(missing)} tokens",
-                   f"add them to {SIZES}", *cites)  # fmt: skip
-    found = f"sizes hold n x {case.arm.k + 1} for each n, up to {max(wanted.values())} tokens"
-    return say("fine", "CUDA graphs", found, "", *cites)
-
-
-def _unlisted(wanted: dict[int, int], largest: int, cites: tuple[str, ...]) -> list[Diagnosis]:
-    outside = [f"{tokens} ({n} in flight)" for n, tokens in wanted.items() if tokens > largest]
-    if outside:
-        return say("will mislead", "CUDA graphs", f"vLLM's own list ends at {largest} tokens; steps of "
-                   f"{', '.join(outside)} run without", f"list n x (k + 1) in {SIZES}", *cites)  # fmt: skip
-    return say("not known here", "CUDA graphs", f"whether vLLM's own list holds {', '.join(map(str, wanted.values()))} "
-               "tokens exactly; it pads to the next", f"list n x (k + 1) in {SIZES}", *cites)  # fmt: skip
 
 
 def seats(case: Case) -> list[Diagnosis]:
@@ -85,13 +38,14 @@ def seats(case: Case) -> list[Diagnosis]:
 def batched_tokens(case: Case) -> list[Diagnosis]:
     """Find a step that may not hold k + 1 tokens of each request: drafts are cut, or rows wait."""
     optimization = "https://docs.vllm.ai/en/latest/configuration/optimization.html"
-    most, wanted = case.whole_number("max-num-batched-tokens"), case.top * (case.arm.k + 1)
+    most = case.whole_number("max-num-batched-tokens")
+    wanted, n = max((n * (case.arm.k_at(n) + 1), n) for n in case.lab.concurrencies)
     if most is None:
         found = f"not given; {wanted} tokens are needed in one step, and vLLM's own is {LEAST_BATCHED_TOKENS} or more"
         if wanted <= LEAST_BATCHED_TOKENS:
             return say("fine", "max-num-batched-tokens", found, "", optimization)
         return say("not known here", "max-num-batched-tokens", found, f"{wanted} or more in lab.yml", optimization)
-    found = f"{most}; a step holds {case.top} x {case.arm.k + 1} = {wanted} tokens"
+    found = f"{most}; a step holds {n} x {case.arm.k_at(n) + 1} = {wanted} tokens"
     seats = case.whole_number("max-num-seqs")
     if seats is not None and most < seats:
         return say("will fail", "max-num-batched-tokens", f"{most}, below max-num-seqs {seats}",
@@ -138,7 +92,7 @@ def same_flags(case: Case) -> list[Diagnosis]:
     if case.baseline is None:
         return say("will mislead", "same flags", "the lab has no baseline to compare with", "add a baseline arm",
                    ONE_ARM_ONLY)  # fmt: skip
-    ours, theirs = case.flags, case.lab.server_flags(case.baseline)
+    ours, theirs = case.flags, vllm_flags.of(case.lab, case.baseline)
     names = [name for name in dict.fromkeys([*ours, *theirs]) if ours.get(name) != theirs.get(name)]
     if not names:
         return say("fine", "same flags", "as the baseline's", "", ONE_ARM_ONLY)
@@ -175,7 +129,7 @@ def address(case: Case) -> list[Diagnosis]:
     mine = [name for name in OURS if name in case.flags]
     if mine:
         return say("will fail", "address", f"{', '.join(mine)} given, which this program does for each start",
-                   "take it out of server", SERVE_FLAGS)  # fmt: skip
+                   "take it out of server; what speculates is the arm's speculation", SERVE_FLAGS)  # fmt: skip
     if not case.machine.can_listen:
         return say("will fail", "address", "no port of 127.0.0.1 can be listened on", "allow it in the sandbox",
                    SERVE_FLAGS)  # fmt: skip

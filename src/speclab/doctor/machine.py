@@ -16,12 +16,12 @@ import psutil
 
 from speclab import paths
 from speclab.doctor import models
-from speclab.doctor.base import Gpu, Machine
+from speclab.doctor.base import VISIBLE, Gpu, Machine
 from speclab.engines import synthetic_cpu, vllm, vllm_flags
 from speclab.errors import UserError
 from speclab.lab import Arm, EngineName, Lab
 
-TOLD = ("VLLM_USE_V2_MODEL_RUNNER", "VLLM_CPU_KVCACHE_SPACE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+TOLD = (VISIBLE, "VLLM_USE_V2_MODEL_RUNNER", "VLLM_CPU_KVCACHE_SPACE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 """Variables that change what vLLM does and that hold no secret."""
 TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 MIB = 2**20

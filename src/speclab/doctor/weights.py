@@ -6,11 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from speclab.doctor.base import Case, Diagnosis, ModelFiles, say
+from speclab.doctor.versions import numbers
 from speclab.engines.weights import made_by
 from speclab.roofline.transformers import TRANSFORMERS, Transformer
 
 GATED = ("meta-llama/",)
 """Owners on the model hub whose models ask for a token and an accepted licence."""
+POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length",
+             "max_target_positions", "max_sequence_length", "max_seq_length", "seq_len")  # fmt: skip
+"""Where a ``config.json`` says how many positions there are; vLLM takes the smallest."""
+SCALED_ALREADY = ("su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling")
+POSITIONS_RAISED_SINCE = (0, 32)
+"""The first version seen that makes an EAGLE head's table of rotations as long as the target's (vllm#49343)."""
+OUTGROWN = ("vllm#58080", "vllm#48894", "vllm#49343", "sgl-project/sglang#6783")
 AUX = "eagle_aux_hidden_state_layer_ids"
 
 
@@ -88,6 +96,47 @@ def eagle(case: Case) -> list[Diagnosis]:
     guess = f" (2, {depth // 2}, {depth - 3} of {depth})" if depth else ""
     found = f"its config.json names no layers; vLLM takes its own{guess}; a head trained on others is hardly accepted"
     return say("not known here", rule, found, "look at the acceptance of position 1 first", *cites)
+
+
+def positions(case: Case) -> list[Diagnosis]:
+    """Find rows that outgrow the drafter's positions: from there it drafts badly, nothing, or out of its tables."""
+    speculation, rule = case.arm.speculation, "drafter positions"
+    if speculation is None or speculation.model is None:
+        return []
+    config = _config(case, speculation.model)
+    known = None if config is None else longest_context(config)
+    if known is None:
+        return say("not known here", rule, "how far the drafter goes: no config.json at hand, or no positions in it",
+                   "", *OUTGROWN)  # fmt: skip
+    reached = case.longest_row + case.arm.k
+    if known >= reached:
+        return say("fine", rule, f"{known}; rows and drafts reach {reached}", "", *OUTGROWN)
+    found = f"the drafter's config.json has {known}, rows and drafts reach {reached}: beyond, runner V1 puts token 0 "
+    found += "for every draft of the batch, V2 goes on where the drafter was never trained"
+    version = case.machine.vllm
+    if version is not None and numbers(version) < POSITIONS_RAISED_SINCE:
+        found += f"; vLLM {version} may read past the drafter's table of rotations"
+    return say("will mislead", rule, found,
+               f"a drafter of {reached} positions, or max_tokens so that prompt, answer and drafts end within {known}",
+               *OUTGROWN)  # fmt: skip
+
+
+def longest_context(config: dict[str, Any]) -> int | None:
+    """Return the positions that a model was made for, by its ``config.json``, scaled as vLLM scales them; None if none.
+
+    YaRN, Llama 3's and LongRoPE's ``max_position_embeddings`` are scaled already (``_get_and_verify_max_len`` in
+    ``vllm/config/model.py``, 0.32); linear and dynamic scaling multiply it.
+    """
+    inner = config.get("transformer_layer_config") or config.get("text_config")
+    if isinstance(inner, dict):
+        return longest_context(inner)
+    own = min((config[key] for key in POSITIONS if isinstance(config.get(key), int | float)), default=None)
+    if own is None:
+        return None
+    scaling = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    kind = scaling.get("rope_type") or scaling.get("type") or "default"
+    factor = 1.0 if kind in SCALED_ALREADY else float(scaling.get("factor") or 1.0)
+    return int(own * factor)
 
 
 def target_shape(case: Case) -> Transformer | None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from speclab import paths, prompts
+from speclab.engines import vllm_flags
 from speclab.engines.base import Engine, EngineFailure, EngineIdentity, Opening
 from speclab.engines.simulated_answers import Writer
 from speclab.engines.simulated_server import Limits, SimulatedServer
@@ -99,6 +100,11 @@ def _assumed_drafter(lab: Lab, arm: Arm, workload: WorkloadName) -> SimulatedDra
         return None
     file = _arm_file(arm)
     assumed = arm.simulated
+    if arm.has_schedule:
+        raise UserError(
+            "a schedule, and a simulated request's drafts are drawn when it starts",
+            "choose another engine, or an arm for each k", file=file, key="num_speculative_tokens_per_batch_size",
+        )  # fmt: skip
     if assumed is None:
         raise UserError(
             "nothing to simulate the drafter with", "add acceptance and cost, or choose another engine",
@@ -142,7 +148,7 @@ def _known(find: Callable[[str], FoundT], slug: str, file: Path, key: str) -> Fo
 
 
 def _limits(lab: Lab, arm: Arm) -> Limits:
-    flags = lab.server_flags(arm)
+    flags = vllm_flags.of(lab, arm)
 
     def number(flag: str) -> int | None:
         value = flags.get(flag)
@@ -182,7 +188,7 @@ def _check_vocabulary(model: StepModel, arm: Arm) -> None:
 
 def _usable_memory(lab: Lab, arm: Arm) -> float:
     flag = "gpu-memory-utilization"
-    share = lab.server_flags(arm).get(flag, USABLE_MEMORY)
+    share = vllm_flags.of(lab, arm).get(flag, USABLE_MEMORY)
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
         raise UserError(f"found {share!r}", "give a share above 0, at most 1",
                         file=_flag_file(lab, arm, flag), key=f"server.{flag}")  # fmt: skip
@@ -208,7 +214,7 @@ def _most_rows(lab: Lab, limits: Limits) -> int:
 
 
 def _flag_file(lab: Lab, arm: Arm, flag: str) -> Path:
-    return _arm_file(arm) if flag in arm.server else paths.labs() / lab.name / "lab.yml"
+    return _arm_file(arm) if flag in vllm_flags.normalised(arm.server) else paths.labs() / lab.name / "lab.yml"
 
 
 def _arm_file(arm: Arm) -> Path:

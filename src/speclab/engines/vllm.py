@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from speclab import paths
-from speclab.engines import server_log, synthetic_cpu, weights
+from speclab.engines import server_log, synthetic_cpu, vllm_flags, weights
 from speclab.engines.base import EngineFailure, Opening, Starting
 from speclab.engines.device import gpu_name, slug
 from speclab.engines.endpoint import HUNG_AFTER_S, Endpoint, NotServing
 from speclab.engines.guard import TERMINATE_WITHIN_S, stop_tree
 from speclab.errors import UserError
-from speclab.lab import Arm, Lab, ServerFlag
+from speclab.lab import Arm, Lab
 
 HOST = "127.0.0.1"
 READY_WITHIN_S = 900.0
@@ -50,8 +50,7 @@ def command(lab: Lab, arm: Arm, port: int, python: str = "python") -> list[str]:
     Parameters
     ----------
     lab, arm : Lab, Arm
-        What to serve. Flags are the lab's, overridden by the arm's: ``true`` becomes ``--flag``, ``false``
-        ``--no-flag``, a list its values as words, a mapping JSON.
+        What to serve. Flags are the lab's, overridden by the arm's (`speclab.engines.vllm_flags.of`).
     port : int
         Port on this machine's loopback address.
     python : str
@@ -64,7 +63,7 @@ def command(lab: Lab, arm: Arm, port: int, python: str = "python") -> list[str]:
 
 def flags(lab: Lab, arm: Arm, **speculative: object) -> list[str]:
     """Return the flags of one arm's server, speculation included; keys in `speculative` join its configuration."""
-    words = [word for name, value in lab.server_flags(arm).items() for word in _flag(name, value)]
+    words = vllm_flags.words(vllm_flags.of(lab, arm))
     if arm.speculation is not None:
         words += ["--speculative-config", json.dumps(arm.speculation.as_vllm() | speculative)]
     return words
@@ -281,16 +280,6 @@ async def _until_ended(process: subprocess.Popen[bytes], within_s: float) -> boo
     while process.poll() is None and loop.time() < deadline_s:
         await asyncio.sleep(0.1)
     return process.poll() is not None
-
-
-def _flag(name: str, value: ServerFlag) -> list[str]:
-    if isinstance(value, bool):
-        return [f"--{name}" if value else f"--no-{name}"]
-    if isinstance(value, list):
-        return [f"--{name}", *map(str, value)]  # vLLM's list flags take words (argparse's nargs), and refuse JSON
-    if isinstance(value, dict):
-        return [f"--{name}", json.dumps(value)]
-    return [f"--{name}", str(value)]
 
 
 def _check_installed(python: str) -> None:

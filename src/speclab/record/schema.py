@@ -52,7 +52,9 @@ MAY_DIFFER = {"arm", "speculation", "simulated_drafter", "workload", "concurrenc
 """What makes an arm an arm, what its place in the lab is, and where its own server stands."""
 
 LATER = ("endpoint", "drafter_shape_sha256")
-"""Fields that came after the first records: where they are empty, a request's hash is the one of before."""
+SCHEDULE = "num_speculative_tokens_per_batch_size"
+"""Fields that came after the first records, the last one of the speculation: where they are empty, a request's hash is
+the one of before."""
 
 
 class CellSpec(Frozen):
@@ -84,7 +86,9 @@ class CellSpec(Frozen):
     @property
     def sha256(self) -> str:
         """Hash of the whole request; a finished cell with the same hash is not run again."""
-        empty = {name for name in LATER if getattr(self, name) is None}
+        empty: dict[str, Any] = {name: True for name in LATER if getattr(self, name) is None}
+        if self.speculation is not None and not self.speculation.has_schedule:
+            empty["speculation"] = {SCHEDULE}
         return _hash(self.model_dump(mode="json", exclude=empty))
 
     @property

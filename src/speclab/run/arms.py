@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from speclab import paths
-from speclab.engines import choose
+from speclab.engines import choose, vllm_flags
 from speclab.engines.base import Opening
 from speclab.engines.secrets import is_named_secret
 from speclab.errors import UserError
@@ -135,7 +135,7 @@ def _opening(plan: ArmPlan, asked: CellSpec, starting: Starting | None) -> Openi
 
 def _refuse_secrets(plan: ArmPlan) -> None:
     """Refuse a lab's secrets before they are in a record: what was asked for is kept whole."""
-    flags = {name: value for name, value in plan.lab.server_flags(plan.arm).items() if isinstance(value, str)}
+    flags = {name: value for name, value in vllm_flags.of(plan.lab, plan.arm).items() if isinstance(value, str)}
     for key, named in (("environment", plan.lab.environment), ("server", flags)):
         for name in filter(is_named_secret, named):
             raise UserError(

@@ -13,7 +13,7 @@ from speclab import paths, prompts
 from speclab.cache import keys
 from speclab.cache.code import package_source
 from speclab.config import ADVICE, validated
-from speclab.engines import EngineOptions
+from speclab.engines import EngineOptions, vllm_flags
 from speclab.errors import UserError
 from speclab.lab import Arm, EngineName, Lab, SimulatedDrafter, SimulatedTarget, WorkloadName
 from speclab.record import store
@@ -177,7 +177,7 @@ def _grid(lab: Lab, arm: Arm, engine: EngineName, options: EngineOptions) -> lis
             phases=lab.phases,
             sampling=lab.sampling,
             speculation=arm.speculation,
-            server=lab.server_flags(arm),
+            server=vllm_flags.of(lab, arm),
             environment=lab.environment,
             simulated_target=_target_for(workload, lab.simulated) if engine == "simulated" else None,
             simulated_drafter=_drafter_for(workload, arm.simulated) if engine == "simulated" else None,

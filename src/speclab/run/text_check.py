@@ -13,7 +13,7 @@ import pandas as pd
 
 from speclab import lab as labs
 from speclab import paths, prompts
-from speclab.engines import EngineOptions, vllm
+from speclab.engines import EngineOptions, vllm, vllm_flags
 from speclab.engines.base import NOT_STARTED, EngineFailure, EngineIdentity
 from speclab.engines.endpoint import Endpoint
 from speclab.engines.writing import TextAnswer
@@ -134,7 +134,7 @@ async def _arm(lab: Lab, arm: Arm, wanted: Sequence[Prompt], sampling: Sampling,
     return ArmText(
         arm=arm.arm,
         speculation=arm.speculation,
-        server=lab.server_flags(arm),
+        server=vllm_flags.of(lab, arm),
         provenance=provenance.of(identity, started_at, command=opening.command),
         answers=tuple(answers),
         failure=failure,
