@@ -1,4 +1,4 @@
-"""Objects that take long to compute, kept under their key in ``.build/cache`` of the checkout."""
+"""Objects that are slow to compute, kept under their key in ``.build/cache`` of the checkout."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def kept(name: str, key: str, make: Callable[[], ObjectT]) -> ObjectT:
     Parameters
     ----------
     name : str
-        What it is; a file's name.
+        What it is; used in the file's name.
     key : str
         Hash of everything that decides it (`speclab.cache.keys`).
     make : callable
-        Makes it.
+        Makes the object.
     """
     folder = paths.root() / ".build" / "cache"
     file = folder / f"{name}-{key[:32]}.pickle"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / f".{name}.lock"):  # of two processes one makes it, and the other reads
+        with FileLock(folder / f".{name}.lock"):  # of two processes, one makes it and the other reads it
             return _read_or_make(file, make, name)
     except OSError:
         return make()
@@ -47,11 +47,11 @@ def _read_or_make(file: Path, make: Callable[[], ObjectT], name: str) -> ObjectT
     with suppress(OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError):
         loaded: ObjectT = pickle.loads(file.read_bytes())
         return loaded
-    made = make()
+    computed = make()
     with suppress(UserError):
-        whole.write(file, pickle.dumps(made, protocol=pickle.HIGHEST_PROTOCOL), "a kept object")
+        whole.write(file, pickle.dumps(computed, protocol=pickle.HIGHEST_PROTOCOL), "a kept object")
         _prune(file.parent, name)
-    return made
+    return computed
 
 
 def _prune(folder: Path, name: str) -> None:
