@@ -110,7 +110,7 @@ def test_an_arm_is_forced_where_its_acceptance_is_held() -> None:
             ["ngram.yml: simulated", "acceptance of chat must be a falling curve"],
         ),
         ("simulated: {acceptance: {chat: [1.4]}}", ["simulated.acceptance.chat.0", "found 1.4", "less than or equal"]),
-        ("label: [", ["ngram.yml", "not YAML", "mend the syntax"]),
+        ("label: [", ["ngram.yml", "not YAML", "fix the syntax"]),
     ],
 )
 def test_a_mistake_is_one_line_with_file_key_value_and_remedy(mini: Path, wrong: str, expected: list[str]) -> None:
@@ -171,10 +171,10 @@ def test_a_mistake_in_the_lab_is_named_too(mini: Path, wrong: str, expected: str
 
 def test_a_key_that_is_written_twice_is_named_with_its_line(mini: Path) -> None:
     (mini / "lab.yml").write_text(LAB + "phases: {length_s: 60,\n  length_s: 30}\n")
-    with pytest.raises(UserError, match=r"lab.yml: length_s: is there twice, again in line 9; keep one of them"):
+    with pytest.raises(UserError, match=r"lab.yml: length_s: occurs twice, again in line 9; keep one of them"):
         labs.load("mini")
     (mini / "lab.yml").write_text(LAB + "title: Another\n")
-    with pytest.raises(UserError, match=r"lab.yml: title: is there twice, again in line 8"):
+    with pytest.raises(UserError, match=r"lab.yml: title: occurs twice, again in line 8"):
         labs.load("mini")
 
 

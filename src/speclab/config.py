@@ -1,4 +1,4 @@
-"""Read a YAML file into a frozen model, and turn what is wrong into one line for its author."""
+"""Read a YAML file into a frozen model, and turn the first mistake in it into one line for its author."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Frozen(BaseModel):
 
 
 class Chosen(Frozen):
-    """A value object that a person writes: besides, its numbers are finite."""
+    """A value object that a person writes: its numbers must also be finite."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
@@ -42,7 +42,7 @@ ADVICE = {
     "too_short": "give at least one",
     "tuple_type": "write a list, as in [a, b]",
 }
-"""What would do instead, by pydantic's name of the mistake."""
+"""What to write instead, by pydantic's name of the mistake."""
 
 ALTERNATIVES = ("str", "int", "float", "bool", "list[int]", "dict[str,any]")
 """What pydantic appends to the place of a mistake where a value may be of several types."""
@@ -55,7 +55,7 @@ class _RepeatedKey(yaml.YAMLError):
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML takes the last of two equal keys without a word; to the author one of them is a mistake."""
+    """YAML silently takes the last of two equal keys; to the author one of them is a mistake."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
@@ -85,14 +85,14 @@ def read_yaml(file: Path) -> dict[str, Any]:
             file=file,
         ) from None
     except _RepeatedKey as repeated:
-        problem = f"is there twice, again in line {repeated.line}"
+        problem = f"occurs twice, again in line {repeated.line}"
         raise UserError(problem, "keep one of them", file=file, key=repeated.key) from None
     except OSError as error:
         raise UserError(f"cannot be read ({error.strerror or error})", "give a UTF-8 text file", file=file) from None
     except UnicodeDecodeError as error:
         raise UserError(f"cannot be read ({error})", "give a UTF-8 text file", file=file) from None
-    except (yaml.YAMLError, ValueError) as error:  # a date that there is not is a ValueError
-        raise UserError(f"not YAML ({' '.join(str(error).split())})", "mend the syntax", file=file) from None
+    except (yaml.YAMLError, ValueError) as error:  # an impossible date is a ValueError
+        raise UserError(f"not YAML ({' '.join(str(error).split())})", "fix the syntax", file=file) from None
     if not isinstance(content, dict):
         raise UserError(f"holds a {type(content).__name__}", "write a mapping of keys to values", file=file)
     return content
@@ -108,7 +108,7 @@ def validated(model: type[ModelT], content: dict[str, Any], file: Path | None = 
 
 def _as_user_error(model: type[BaseModel], error: ValidationError, file: Path | None) -> UserError:
     errors = error.errors()  # a misspelt key is both unknown and missing: the former says more
-    first = next((found for found in errors if found["type"] == "extra_forbidden"), errors[0])
+    first = next((mistake for mistake in errors if mistake["type"] == "extra_forbidden"), errors[0])
     key = ".".join(str(part) for part in first["loc"]) or None
     if first["type"] == "extra_forbidden":
         name = str(first["loc"][-1])
@@ -130,10 +130,10 @@ def _as_user_error(model: type[BaseModel], error: ValidationError, file: Path | 
 
 
 def _named(message: str, content: dict[str, Any]) -> str:
-    """Return those of the keys and values that a message speaks of."""
+    """Return the keys and values that a message mentions."""
     words = set(re.findall(r"\w+", message))
-    spoken_of = {name: value for name, value in content.items() if name in words or str(value) in words}
-    return ", ".join(f"{name}: {_short(value)}" for name, value in spoken_of.items()) or "keys that do not fit together"
+    mentioned = {name: value for name, value in content.items() if name in words or str(value) in words}
+    return ", ".join(f"{name}: {_short(value)}" for name, value in mentioned.items()) or "keys that do not fit together"
 
 
 def _short(value: object) -> str:
@@ -142,7 +142,7 @@ def _short(value: object) -> str:
 
 
 def _keys_at(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
-    """Names that `model` knows at a location inside it; the outer names where that cannot be told."""
+    """Names that `model` knows at a location inside it; the outer names where the location does not resolve."""
     for part in loc:
         field = model.model_fields.get(str(part))
         if field is None:

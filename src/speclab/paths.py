@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def root() -> Path:
-    """Return the checkout: ``$SPECLAB_ROOT`` if set, else the folder this (editable) package stands in."""
+    """Return the checkout: ``$SPECLAB_ROOT`` if set, else the folder of this (editable) package."""
     return Path(os.environ.get("SPECLAB_ROOT", Path(__file__).parents[2]))
 
 
@@ -32,7 +32,7 @@ def published() -> Path:
 
 
 def drafters() -> Path:
-    """Return the folder of the drafters that are kept, and of what is known about each."""
+    """Return the folder of the kept drafters and their notes."""
     return root() / "data" / "drafters"
 
 
@@ -47,6 +47,6 @@ def book() -> Path:
 
 
 def shown(path: Path) -> str:
-    """Return a path as a reader sees it: relative to the checkout where it lies inside."""
+    """Return a path as a reader sees it: relative to the checkout if it is inside."""
     path, inside = path.resolve(), root().resolve()
     return str(path.relative_to(inside)) if path.is_relative_to(inside) else str(path)

@@ -56,7 +56,7 @@ def test_a_gpu_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch
             is_available = staticmethod(lambda: False)
 
     monkeypatch.setitem(sys.modules, "torch", NoGpu)  # type: ignore[arg-type]
-    with pytest.raises(UserError, match=r"--device: no CUDA device that PyTorch can use here; take --device cpu, or"):
+    with pytest.raises(UserError, match=r"--device: no CUDA device that PyTorch can use here; use --device cpu, or"):
         devices.chosen("cuda")
     assert devices.chosen(None) == "cpu"
 
@@ -66,6 +66,6 @@ def test_a_record_that_is_there_is_not_replaced(tmp_path: Path, monkeypatch: pyt
     file = record.file_of(tmp_path / "data" / "runs", devices.slug("cpu"), "smollm2-135m", "bfloat16")
     file.parent.mkdir(parents=True)
     file.write_text("kept", encoding="utf-8")
-    with pytest.raises(UserError, match=r"bfloat16\.json: a record is there; move it away, or .*--out"):
+    with pytest.raises(UserError, match=r"bfloat16\.json: a record exists already; move it away, or .*--out"):
         probe("smollm2-135m", device="cpu")
     assert file.read_text(encoding="utf-8") == "kept"

@@ -36,7 +36,7 @@ def test_each_trial_changes_one_thing_and_the_unchanged_one_nothing_but_the_step
         ("  a: {head: {rat: 1}}", "changes.a.head.rat: unknown key 'rat' (value 1); did you mean 'rate'?"),
         ("  a: {seed: x}", "changes.a.seed: found 'x'"),
         ("  a: {corpus: {rows: 3}}", "changes.a.corpus: unknown key 'corpus'"),
-        ("  unchanged: {seed: 3}", "changes.unchanged: is the trial that nothing is changed in; call yours otherwise"),
+        ("  unchanged: {seed: 3}", "changes.unchanged: is the name of the trial without changes; choose another name"),
         ("  a b: {}", "changes.a b"),
     ],
 )

@@ -108,7 +108,7 @@ def test_a_record_answers_a_question_about_its_own_machine(tmp_path: Path) -> No
     found = answer(asked)
     assert found.errors == [], "none of the errors was made with this calibration"
     assert found.calibration.startswith("probe-here: 12 steps of Llama 3 8B, measured (PyTorch ")
-    assert found.calibration.endswith("no prediction from a probe was held against one")
+    assert found.calibration.endswith("no prediction from a probe was checked against one")
     first, _, last = found.prediction.speed_up
     assert first > 1 > last
     assert found.prediction.baseline_step_s[0] == pytest.approx(

@@ -20,8 +20,8 @@ def kind(source: str) -> str:
     UserError
         The text starts with none of the three kinds.
     """
-    found = re.match(r"[a-z]+", source.lower())
-    first = found[0] if found else ""
+    word = re.match(r"[a-z]+", source.lower())
+    first = word[0] if word else ""
     if first not in KINDS:
         raise UserError(f"badge {source!r} names no source", f"start it with one of {', '.join(KINDS)}")
     return first

@@ -1,8 +1,8 @@
-"""Bring the executed notebooks of the book up to date, and what follows from them.
+"""Bring the book's executed notebooks up to date, and the files derived from them.
 
-A page is out of date when its key (`speclab.book.pages.Page.key`), or what it left, differs from the note of its last
-run in ``.build/pages.json``. The arms come first: what they leave decides the analyses. Then the contents, the sources
-of the labs and the tables of the status page are written, so that they say what is here.
+A page is out of date when its key (`speclab.book.pages.Page.key`), or any file it left, differs from the note of its
+last run in ``.build/pages.json``. The arms come first: the files they leave decide the analyses. Then the contents, the
+labs' sources and the tables of the status page are written to match.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ def stale(candidates: Sequence[Page], noted: Notes) -> list[Page]:
 
 
 def run(console: Console, *, everything: bool = False) -> bool:
-    """Execute what is out of date and write what follows; return whether all pages ran to their end.
+    """Execute what is out of date and write the derived files; return whether all pages ran to their end.
 
     Parameters
     ----------
     console : Console
-        Told of each page as it ends.
+        Prints a line for each page as it ends.
     everything : bool
         Whether to execute all pages.
     """
     noted = notes(forget=everything)
-    spawn = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
-    with ProcessPoolExecutor(WORKERS, spawn, initializer=_prepare_worker) as pool:  # starts workers when it gets work
+    spawn = multiprocessing.get_context("spawn")  # forking a process with threads may hang
+    with ProcessPoolExecutor(WORKERS, spawn, initializer=_prepare_worker) as pool:  # starts workers on demand
         if not _execute_all(pool, console, "arms", stale(pages.runs(), noted), noted):
             return False
         for lab, source in sources.update().items():
@@ -61,7 +61,7 @@ def run(console: Console, *, everything: bool = False) -> bool:
         analyses = pages.analyses()  # their inputs are known only once the arms have been run
         lost = [shelf for shelf in _shelves() if not noted.is_fresh(f"drawn {shelf}", "", _drawn(shelf))]
         out_of_date = {page.name for page in stale(analyses, noted)}
-        # which page of a lab kept a figure or table that is missing or edited is not noted
+        # the notes do not say which page of a lab kept a figure or table that is missing or edited
         todo = [page for page in analyses if page.name in out_of_date or _shelf_of(page) in lost]
         if not _execute_all(pool, console, "analyses", todo, noted):
             return False
@@ -75,12 +75,12 @@ def run(console: Console, *, everything: bool = False) -> bool:
 def write_contents() -> None:
     """Write the list of notebooks into the book's contents, where it differs from the one there."""
     text = contents.file().read_text(encoding="utf-8")
-    made = contents.with_notebooks(text, [*pages.runs(), *pages.analyses()])
-    whole.update(contents.file(), made, "the contents of the book")
+    updated = contents.with_notebooks(text, [*pages.runs(), *pages.analyses()])
+    whole.update(contents.file(), updated, "the contents of the book")
 
 
 def _shelves() -> list[str]:
-    """Return the labs, and what stands for all pages that are no lab's."""
+    """Return the labs, and the name for pages of no lab."""
     return [*labs.names(), OF_NO_LAB]
 
 
@@ -154,8 +154,8 @@ def execute(page: Page) -> tuple[str | None, float]:
 
 
 def _prepare_worker() -> None:
-    """Give a worker its kernel, and send what kernels say on their own (not what notebooks print) to a log."""
+    """Prepare a worker to stop its kernel, and send kernels' own messages (not what notebooks print) to a log."""
     log = paths.root() / ".build" / "kernels.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
-    Finalize(None, _KERNEL.stop, exitpriority=1)  # workers do not run what atexit holds
+    Finalize(None, _KERNEL.stop, exitpriority=1)  # workers do not run atexit handlers

@@ -1,4 +1,4 @@
-"""The conditions of ``{when}``: what a lab's results are, or how a pasted value compares.
+"""The conditions of ``{when}``: the kind of a lab's results, or how a pasted value compares.
 
 A condition is one clause or several joined by ``and``. A clause is one of
 
@@ -34,11 +34,11 @@ _COMPARISON = re.compile(rf"(?P<key>{_KEY}) (?P<operator><=?|>=?|==|!=) (?P<othe
 
 
 class ConditionError(ValueError):
-    """A condition that is none of the three forms, or names a lab that the book has no results of."""
+    """A condition in none of the three forms, or one that names a lab without results in the book."""
 
 
 def holds(condition: str, sources: Mapping[str, LabSource], lookup: Lookup) -> bool | None:
-    """Return whether a condition holds; None where a value that decides it is missing or is no number.
+    """Return whether a condition holds; None where a value that decides it is missing or not a number.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def _holds(clause: str, sources: Mapping[str, LabSource], lookup: Lookup) -> boo
 
 
 def _number(value: Value | None) -> float | None:
-    """Return a value as a number: a crossover is pasted as a text, which may be "180" or "not reached"."""
+    """Return a value as a number: a crossover is pasted as text, which may be "180" or "not reached"."""
     try:
         return None if value is None else float(value)
     except ValueError:

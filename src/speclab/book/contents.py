@@ -1,4 +1,4 @@
-"""What of ``_toc.yml`` follows from the labs: the list of executed notebooks, below the line that says so."""
+"""The part of ``_toc.yml`` that follows from the labs: the list of executed notebooks, below its marker line."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def with_notebooks(text: str, pages: Sequence[Page]) -> str:
     Raises
     ------
     UserError
-        The line behind which the list stands is missing.
+        The marker line above the list is missing.
     """
-    before, mark, _ = text.partition(MARK)
+    head, mark, _ = text.partition(MARK)
     if not mark:
         raise UserError("holds no line that says where the notebooks stand",
                         f"put `{MARK.strip()}` below the `sections:` of the notebooks", file=file())  # fmt: skip
-    return before + mark + "".join(_entry(page) for page in pages)
+    return head + mark + "".join(_entry(page) for page in pages)
 
 
 def _entry(page: Page) -> str:

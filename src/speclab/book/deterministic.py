@@ -1,4 +1,4 @@
-"""What makes an executed notebook depend on its content only: its name, its tags, and what is removed from it."""
+"""Make an executed notebook depend on its content only: its heading, its tags, and what is removed from it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ SAME_EVERYWHERE = {
     "OPENBLAS_CORETYPE": "Haswell",
 }
 """Environment of every notebook's kernel: NumPy and OpenBLAS use instructions that every x86-64 machine of the last ten
-years has. With wider ones a sum differs in its last bit, and a figure that rests on it in a digit. Other processors
-ignore it."""
+years has. With wider ones a sum differs in its last bit, and a figure computed from it in a digit. Other processors
+ignore them."""
 
 HEADING = re.compile(r"^# .*$", re.MULTILINE)
 _FIGURE = re.compile(r"^(!\[[^\]]*\]\()[^)]*?([^/)]+\.svg\))")
@@ -26,8 +26,8 @@ def head(nb: NotebookNode) -> None:
     """Write the notebook's first heading from its parameters.
 
     The template's metadata ``speclab.heading`` holds the text, with parameters in braces (``{label} ({lab})``); without
-    it, or when a parameter was not given, the template's own heading stays. Else all runs of one template would bear
-    one name.
+    it, or when a parameter was not given, the template's own heading stays. Otherwise all runs of one template would
+    have the same heading.
     """
     text = nb.metadata.get("speclab", {}).get("heading")
     parameters = nb.metadata.get("papermill", {}).get("parameters", {})
@@ -44,19 +44,19 @@ def head(nb: NotebookNode) -> None:
 
 
 def tag(nb: NotebookNode) -> None:
-    """Leave a reader of the page only the parameters that were used, folded."""
+    """Show a reader of the page only the parameters that were used, folded."""
     tags = [set(cell.metadata.get("tags", [])) for cell in nb.cells]
-    if not any("injected-parameters" in each for each in tags):
+    if not any("injected-parameters" in cell_tags for cell_tags in tags):
         return
-    for cell, each in zip(nb.cells, tags, strict=True):
-        if "injected-parameters" in each:
-            cell.metadata["tags"] = sorted(each | {"hide-input"})
-        elif "parameters" in each:
-            cell.metadata["tags"] = sorted(each | {"remove-cell"})
+    for cell, cell_tags in zip(nb.cells, tags, strict=True):
+        if "injected-parameters" in cell_tags:
+            cell.metadata["tags"] = sorted(cell_tags | {"hide-input"})
+        elif "parameters" in cell_tags:
+            cell.metadata["tags"] = sorted(cell_tags | {"remove-cell"})
 
 
 def normalise(nb: NotebookNode) -> NotebookNode:
-    """Remove from an executed notebook what its content does not decide.
+    """Remove from an executed notebook whatever its content does not determine.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def normalise(nb: NotebookNode) -> NotebookNode:
 
 
 def refer(nb: NotebookNode, folder: Path) -> NotebookNode:
-    """Let an executed notebook find its figures (`speclab.figures.keep`) from the folder that it is kept in.
+    """Make an executed notebook's references to its figures (`speclab.figures.keep`) relative to its own folder.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def refer(nb: NotebookNode, folder: Path) -> NotebookNode:
 
 
 def _joined(outputs: list[NotebookNode]) -> list[NotebookNode]:
-    """Join neighbouring pieces of one stream: where a kernel cuts them is chance."""
+    """Join neighbouring pieces of one stream: where a kernel splits them is arbitrary."""
     joined: list[NotebookNode] = []
     for output in outputs:
         last = joined[-1] if joined else None

@@ -1,4 +1,4 @@
-"""A page's text as the results have it: what does not hold is dropped before the page is parsed.
+"""A page's text as the results decide it: what does not hold is dropped before the page is parsed.
 
 ============================================  =======================================================================
 in the page                                   what it does
@@ -11,7 +11,7 @@ in the page                                   what it does
 ``{source}`LAB device```                       the lab's device as text; also its ``engine``, or ``LAB``: its source
 ============================================  =======================================================================
 
-A value that decides a condition may be missing, or be a text where a number is compared: then neither of the first two
+A value that decides a condition may be missing, or be text where a number is compared: then neither of the first two
 branches is kept. A figure that a page quotes and no notebook has pasted becomes a dash in the pages of a lab that is
 not strict; in all others it is left for MyST-NB to refuse.
 """
@@ -48,14 +48,14 @@ _FIGURE = re.compile(r"^(?P<head>\s*:{3,}\{figure\} )(?P<file>\S+)$", re.M)
 
 @dataclass(slots=True)
 class Followed:
-    """One page's text as the results have it, and what it rests on.
+    """One page's text as the results decide it, and what it depends on.
 
     Attributes
     ----------
     text : str
         What is left to parse.
     notebooks : set of Path
-        Notebooks whose pasted values decided something.
+        Notebooks whose pasted values decided a condition.
     missing : list of str
         Figures, tables and pictures that the page quotes and the results lack.
     missing_files : set of Path
@@ -72,7 +72,7 @@ class Followed:
 
 
 def follow(text: str, page: Path, book: Path, labs: Mapping[str, LabSource]) -> Followed:
-    """Return a page's text as the results have it.
+    """Return a page's text as the results decide it.
 
     Parameters
     ----------
@@ -104,23 +104,23 @@ class _Page:
         return self.result
 
     def _blocks(self, lines: list[str]) -> Iterator[str]:
-        before: bool | None = None  # what the condition right before this line came to
-        behind = False
+        outcome: bool | None = None  # of the condition right before this line
+        follows_branch = False
         at = 0
         while at < len(lines):
             opened = _OPENS.fullmatch(lines[at].rstrip("\n"))
             if not opened:
                 yield lines[at]
-                at, behind = at + 1, False
+                at, follows_branch = at + 1, False
                 continue
             end = self._end(lines, at, opened["fence"])
             if opened["name"] == "when":
-                before = self._holds(opened["condition"])
-            elif not behind:
+                outcome = self._holds(opened["condition"])
+            elif not follows_branch:
                 self.result.problems.append(_alone(opened["name"]))
-            if before is _KEEPS[opened["name"]]:
+            if outcome is _KEEPS[opened["name"]]:
                 yield from self._blocks(lines[at + 1 : end])
-            at, behind = end + 1, True
+            at, follows_branch = end + 1, True
 
     def _end(self, lines: list[str], at: int, fence: str) -> int:
         for end in range(at + 1, len(lines)):
@@ -131,8 +131,8 @@ class _Page:
 
     def _inline(self, text: str) -> str:
         pieces: list[str] = []
-        before: bool | None = None
-        at, behind = 0, -1
+        outcome: bool | None = None
+        at, branch_end = 0, -1
         for match in _INLINE.finditer(text):
             pieces.append(text[at : match.start()])
             at = match.end()
@@ -145,11 +145,11 @@ class _Page:
                 if not parts:
                     self.result.problems.append(f"{{when}} {content!r}: write CONDITION: text")
                     continue
-                before, content = self._holds(parts["condition"]), parts["text"]
-            elif match.start() != behind:
+                outcome, content = self._holds(parts["condition"]), parts["text"]
+            elif match.start() != branch_end:
                 self.result.problems.append(_alone(match["name"]))
-            behind = match.end()
-            if before is _KEEPS[match["name"]]:
+            branch_end = match.end()
+            if outcome is _KEEPS[match["name"]]:
                 pieces.append(self._inline(content))
         return "".join([*pieces, text[at:]])
 
@@ -179,7 +179,7 @@ class _Page:
             self._lacks(f"{match['notebook']}::{match['key']}")
             return MISSING
         if isinstance(value, str) and match["format"] and not match["format"].endswith("s"):
-            # a crossover that was expected, say, and is "not reached" in these results
+            # for instance a crossover that is "not reached" in these results
             return f"{{glue:text}}`{match['notebook']}::{match['key']}:s`"
         return match[0]
 

@@ -1,4 +1,4 @@
-"""Hand a number from a notebook to the prose, without needing the book's own packages in the kernel."""
+"""Hand a number from a notebook to the prose, without the book's own packages in the kernel."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ def paste(name: str, value: float | str) -> None:
     name : str
         Unique within the notebook.
     value : float or str
-        A number (Python's or a NumPy scalar) or a text. Numbers are kept to six significant digits,
+        A number (Python's or a NumPy scalar) or text. Numbers are kept to six significant digits,
         so that the last bit of a sum does not make the notebook differ between machines.
 
     Raises
     ------
     TypeError
-        The value is neither a number nor a text: a missing figure must be put in words by the notebook.
+        The value is neither a number nor text: the notebook must put a missing figure in words.
     """
     data = {f"{PREFIX}text/plain": repr(_plain(value))}
     display(data, raw=True, metadata={"scrapbook": {"name": name, "mime_prefix": PREFIX}})
 
 
 def paste_beside(rows: pd.DataFrame) -> None:
-    """Store published figures and ours, ``published_<id>`` and ``ours_<id>``; what is missing is left out."""
+    """Store published figures and ours, ``published_<id>`` and ``ours_<id>``; missing ones are left out."""
     for row in rows.itertuples():
         for name in ("published", "ours"):
             if pd.notna(value := getattr(row, name)):

@@ -1,7 +1,7 @@
-"""One kernel for the notebooks of one worker: starting it, and its imports, take longer than most notebooks do.
+"""One kernel for the notebooks of one worker: starting it and its imports takes longer than most notebooks do.
 
-Between two notebooks it forgets every name and counts its cells from 1 again; what modules keep stays. That a notebook
-shows the same in a kernel of its own is what ``make test`` compares.
+Between two notebooks it forgets every name and counts its cells from 1 again; the state of modules stays. ``make test``
+checks that a notebook gives the same in a kernel of its own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class WarmKernel:
         return self._manager
 
     def stop(self) -> None:
-        """Stop the kernel, if one runs; the next notebook gets a new one."""
+        """Stop the kernel, if one is running; the next notebook gets a new one."""
         if self._manager is not None and self._manager.has_kernel:
             run_sync(self._manager.shutdown_kernel)(now=True)
         self._manager = None

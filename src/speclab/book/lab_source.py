@@ -1,4 +1,4 @@
-"""What ``book/sources.json`` says of each lab, for the Sphinx extension; `speclab.book.sources` writes it."""
+"""What ``book/sources.json`` says about each lab, for the Sphinx extension; `speclab.book.sources` writes it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class LabSource(BaseModel):
     kind : str
         Its first word: simulated or measured.
     engine : str
-        What ran it.
+        The engine that ran it.
     problems : tuple of str
         Sentences that every page of the lab must show: two machines, an arm that is missing.
     pages : tuple of str
-        How the names of the lab's pages begin.
+        Prefixes of the names of the lab's pages.
     strict : bool
-        Whether a figure that a page quotes and no notebook pasted fails the build. The results that the chapters were
-        written for are strict; anyone else's may lack an arm.
+        Whether a figure that a page quotes and no notebook pasted fails the build. It does for the results that the
+        chapters were written for; anyone else's may lack an arm.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -44,7 +44,7 @@ class LabSource(BaseModel):
 
     @property
     def device(self) -> str:
-        """The machine, or the machines: what stands last in the badge's brackets."""
+        """The machine or machines: the last item in the badge's brackets."""
         brackets = re.findall(r"\(([^()]*)\)", self.source)
         return " and ".join(dict.fromkeys(text.rpartition(", ")[2] for text in brackets)) or "an unknown machine"
 

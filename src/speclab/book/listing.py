@@ -13,7 +13,7 @@ from speclab import paths, whole
 from speclab.book import pages
 from speclab.findings import check_report
 
-# What decides the numbers or the pages; the whole lock is in constraints.txt
+# Packages that decide the numbers or the pages; the whole lock is in constraints.txt
 SHOWN = (
     "numpy",
     "pandas",
@@ -60,7 +60,7 @@ def versions() -> list[tuple[str, str]]:
 
 
 def commands() -> list[tuple[str, str]]:
-    """Return (page, command) of every executed notebook, the command as code: elsewhere two hyphens become a dash."""
+    """Return (page, command) of every executed notebook, the command as code: in text, two hyphens become a dash."""
     return [(page.name, f"`{page.command}`") for page in (*pages.runs(), *pages.analyses())]
 
 

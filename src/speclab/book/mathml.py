@@ -1,4 +1,4 @@
-"""Formulas as MathML, written while the book is built: browsers draw it themselves, so no page loads a script."""
+"""Formulas as MathML, written while the book is built: browsers render it natively, so no page loads a script."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sphinx.util.math import get_node_equation_number
 
 _LOG = logging.getLogger(__name__)
 
-# What latex2mathml does not know it passes through as an identifier; so does a bad alignment mark
+# latex2mathml passes what it does not know through as an identifier, a bad alignment mark included
 _NOT_UNDERSTOOD = re.compile(r"<m[io]>(\\[A-Za-z]+|&)</m[io]>")
 _ALIGNED = re.compile(r"\\(begin|end)\{(?:aligned|split|gathered)\}")
 
@@ -41,7 +41,7 @@ def to_mathml(latex: str, *, display: bool) -> str:
         raise MathError(f"braces do not match in {latex!r}")
     try:
         mathml = convert(source, display="block" if display else "inline")
-    except Exception as error:  # the converter raises a class of its own for each mistake, without a common base
+    except Exception as error:  # the converter's exceptions have no common base class
         raise MathError(f"{type(error).__name__} in {latex!r}") from error
     unknown = _NOT_UNDERSTOOD.search(mathml)
     if unknown:

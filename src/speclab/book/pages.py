@@ -1,10 +1,10 @@
-"""Which notebook page of the book is made from what: template, parameters, inputs and outputs.
+"""What each notebook page of the book is made from: template, parameters, inputs and outputs.
 
-Run pages: one an arm of each lab, simulated now or from the records that were kept, wherever they were measured.
-Analysis pages: the templates of ``notebooks/lab`` asked of each lab (`speclab.book.shelf`), and those of each other
-folder of ``notebooks/`` once. What a template reads besides code, and which files it leaves besides the notebook,
-stands in its metadata: ``speclab.reads`` (patterns from the checkout's root, with ``{lab}``) and ``speclab.outputs``
-(below ``book/``).
+Run pages: one for each arm of each lab, simulated now or from the kept records, wherever they were measured.
+Analysis pages: the templates of ``notebooks/lab`` for each lab (`speclab.book.shelf`), and those of each other folder
+of ``notebooks/`` once. What a template reads besides code, and which files it leaves besides the notebook, is in its
+metadata: ``speclab.reads`` (patterns from the checkout's root, with ``{lab}``) and ``speclab.outputs`` (below
+``book/``).
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from speclab.results import lab_tables
 
 
 class Group(Chosen):
-    """A folder of templates that are asked once, from its ``group.yml``."""
+    """A folder of templates that are executed once, from its ``group.yml``."""
 
     short: str
-    """Stands before their titles in the contents."""
+    """Prefix of their titles in the contents."""
     pages: dict[str, str]
     """The templates in the order of the contents, each with its title there."""
 
@@ -49,11 +49,11 @@ class Page:
     parameters : dict
         What papermill injects.
     inputs, outputs : tuple of Path
-        Files that decide its content, code and template apart, and the files it leaves besides the notebook.
+        Files that decide its content, besides code and template, and the files it leaves besides the notebook.
     command : str
-        The same by hand, from the checkout's root.
+        Makes the same page by hand, from the checkout's root.
     title : str, optional
-        What the contents call it; its own heading where not given.
+        Its title in the contents; its own heading by default.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Page:
 
 
 def runs() -> list[Page]:
-    """Return the run pages: an arm of a simulated lab, or an arm of which records are here."""
+    """Return the run pages: one for each arm of a simulated lab, and for each arm that has records here."""
     return [_run(lab, arm) for lab in map(labs.load, shelf.every_lab()) for arm in lab.arms if _has_page(lab, arm)]
 
 
@@ -98,7 +98,7 @@ def analyses() -> list[Page]:
 
 
 def groups() -> list[str]:
-    """Return the folders of templates that are asked once."""
+    """Return the folders of templates that are executed once."""
     return sorted(file.parent.name for file in (paths.root() / "notebooks").glob("*/group.yml"))
 
 
@@ -113,13 +113,13 @@ def _records(lab: labs.Lab, arm: str) -> Iterator[Path]:
 def _run(lab: labs.Lab, arm: str) -> Page:
     file = paths.labs() / lab.name / f"{arm}.yml"
     name, short = f"runs/{lab.name}/{arm}", shelf.of(lab.name).short
-    given: dict[str, Any] = {}
+    recorded: dict[str, Any] = {}
     if lab.engine == "simulated":
         machines = {f"simulated-{lab.simulated.device}"} if lab.simulated else set()
         records: list[Path] = []  # made again with the page
     else:
-        given = {"engine": lab.engine, "kept": True}
-        records = sorted(_records(lab, "*"))  # which source is shown is decided over the whole lab
+        recorded = {"engine": lab.engine, "kept": True}
+        records = sorted(_records(lab, "*"))  # the whole lab decides which source is shown
         machines = {record.parents[3].name for record in records}
     tables = [
         paths.derived() / lab.name / machine / f"{arm}.{kind}.csv" for machine in machines for kind in lab_tables.KINDS
@@ -127,10 +127,10 @@ def _run(lab: labs.Lab, arm: str) -> Page:
     return Page(
         name=name,
         template=template("run_arm"),
-        parameters={**read_yaml(file), **given},
+        parameters={**read_yaml(file), **recorded},
         inputs=(paths.labs() / lab.name / "lab.yml", file, *records),
         outputs=tuple(sorted(tables)),
-        command=_papermill("run_arm", name) + f" -f {paths.shown(file)}" + _given(given),
+        command=_papermill("run_arm", name) + f" -f {paths.shown(file)}" + _options(recorded),
         title=f"{short}: {arm}" if short else None,
     )
 
@@ -163,7 +163,7 @@ def _page(of: str, name: str, parameters: dict[str, Any], title: str | None) -> 
         parameters=parameters,
         inputs=tuple(file for pattern in patterns for file in sorted(paths.root().glob(pattern)) if file.is_file()),
         outputs=tuple(paths.book() / output for output in metadata.get("outputs", [])),
-        command=_papermill(of, name) + _given(parameters),
+        command=_papermill(of, name) + _options(parameters),
         title=title,
     )
 
@@ -172,7 +172,7 @@ def _papermill(of: str, name: str) -> str:
     return f"papermill --engine speclab notebooks/{of}.ipynb book/{name}.ipynb"
 
 
-def _given(parameters: dict[str, Any]) -> str:
+def _options(parameters: dict[str, Any]) -> str:
     return "".join(f" -p {key} {value}" for key, value in parameters.items())
 
 

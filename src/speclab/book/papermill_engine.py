@@ -1,9 +1,9 @@
 """The papermill engine ``speclab``: two runs of one notebook on one machine give the same bytes.
 
-What differs between two plain papermill runs is removed (times, paths, random cell ids) or put into one form (stream
-outputs). What is left of papermill's own metadata is the parameters and whether a cell failed.
+What differs between two plain papermill runs is removed (times, paths, random cell ids) or normalised (stream outputs).
+Of papermill's own metadata only the parameters are kept, and whether a cell failed.
 
-Papermill imports this module by its entry point while it is being imported itself: import papermill first.
+Papermill imports this module through its entry point while it is itself being imported: import papermill first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from speclab.book import deterministic
 
 
 class DeterministicEngine(NBClientEngine):
-    """Runs a notebook as papermill does, and keeps only what the notebook's content decides."""
+    """Runs a notebook as papermill does, and keeps only what the notebook's content determines."""
 
     @classmethod
     def execute_notebook(cls, nb: NotebookNode, kernel_name: str, *args: Any, **kwargs: Any) -> NotebookNode:
@@ -45,8 +45,8 @@ class DeterministicEngine(NBClientEngine):
         kwargs["record_timing"] = False
         os.environ.update(deterministic.SAME_EVERYWHERE)  # the kernel inherits them
         output = nb.metadata.get("papermill", {}).get("output_path")
-        done = deterministic.normalise(super().execute_notebook(nb, kernel_name, *args, **kwargs))
+        executed = deterministic.normalise(super().execute_notebook(nb, kernel_name, *args, **kwargs))
         folder = Path(output).resolve().parent if output and "://" not in output else None
-        if folder is None or folder.is_relative_to(paths.root() / ".build"):  # where a page waits to be whole
-            return done
-        return deterministic.refer(done, folder)
+        if folder is None or folder.is_relative_to(paths.root() / ".build"):  # a page that is not finished yet
+            return executed
+        return deterministic.refer(executed, folder)

@@ -1,4 +1,4 @@
-"""What the book holds of a lab, from ``labs/<lab>/book.yml``: nothing in it has to be said."""
+"""A lab's part of the book, from ``labs/<lab>/book.yml``; every key is optional."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ QUESTIONS = (
     "spare_compute",
     "conclusions",
 )
-"""Templates in ``notebooks/lab`` that every lab is asked with, in the order of the chapters."""
+"""Templates in ``notebooks/lab`` that are executed for every lab, in the order of the chapters."""
 
 
 class Shelf(Chosen):
     """A lab's part of the book."""
 
     chapters: str | None = None
-    """Folder of ``book/`` with the lab's chapters; none where not given."""
+    """Folder of ``book/`` with the lab's chapters; none by default."""
     also: tuple[str, ...] = ()
-    """Templates in ``notebooks/lab`` that this lab is asked besides."""
+    """Further templates in ``notebooks/lab`` that are executed for this lab."""
     short: str | None = None
-    """Stands before the titles of the lab's notebooks in the contents."""
+    """Prefix of the titles of the lab's notebooks in the contents."""
     pages: tuple[str, ...] = ()
     """Pages elsewhere in the book that are about this lab alone."""
     written_for: str | None = None
-    """The badge of the results that the chapters were written for: of those no figure that they quote may lack."""
+    """The badge of the results that the chapters were written for: these must have every figure that they quote."""
     place: int = 99
-    """Where the lab's notebooks stand among those of other labs in the contents; then by name."""
+    """Rank of the lab's notebooks among those of other labs in the contents; ties go by name."""
 
     @property
     def templates(self) -> tuple[str, ...]:

@@ -12,11 +12,11 @@ from speclab.errors import UserError
 
 
 def of_labs() -> dict[str, LabSource]:
-    """Return for each lab where its results come from, what kind they are, their problems and its pages.
+    """Return for each lab where its results come from, their kind, their problems and its pages.
 
-    A lab of which nothing was run has a source that says so.
+    A lab that was not run has a source saying so.
     """
-    made = {}
+    of_lab = {}
     for name, part in shelf.every_lab().items():
         lab, problems = labs.load(name), results.problems(name)
         try:
@@ -25,7 +25,7 @@ def of_labs() -> dict[str, LabSource]:
             source = f"{'simulated' if lab.engine == 'simulated' else 'measured'} (not run)"
             problems = [*problems, f"{error.problem[0].upper()}{error.problem[1:]}."]
         folders = [f"runs/{name}/", f"analysis/{name}/", *([f"{part.chapters}/"] if part.chapters else []), *part.pages]
-        made[name] = LabSource(
+        of_lab[name] = LabSource(
             source=source,
             kind=badge.kind(source),
             engine=lab.engine,
@@ -33,22 +33,24 @@ def of_labs() -> dict[str, LabSource]:
             pages=tuple(folders),
             strict=source == part.written_for,
         )
-    return made
+    return of_lab
 
 
 def update() -> dict[str, str]:
-    """Write the sources where they differ from those that are there; return those labs' whose source is another.
+    """Write the sources where they differ from the file's; return those of the labs whose source has changed.
 
-    What was drawn and tabled for the pages of such a lab is removed: it shows the old numbers, and the new ones may
-    lack it.
+    Figures and tables for the pages of such a lab are removed: they show the old numbers, and the new results may not
+    have them.
     """
-    before, now = _there(), of_labs()
-    moved = {lab: entry.source for lab, entry in now.items() if lab not in before or before[lab].source != entry.source}
+    written, current = _there(), of_labs()
+    moved = {
+        lab: entry.source for lab, entry in current.items() if lab not in written or written[lab].source != entry.source
+    }
     for lab in moved:
         for folder in ("figures", "tables"):
             for old in (paths.book() / folder).glob(f"{lab}_*"):
                 old.unlink()
-    content = {lab: entry.model_dump() for lab, entry in now.items()}
+    content = {lab: entry.model_dump() for lab, entry in current.items()}
     text = json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
     whole.update(paths.book() / lab_source.FILE, text, "the sources of the labs")
     return moved

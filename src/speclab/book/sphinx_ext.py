@@ -1,4 +1,4 @@
-"""The book's Sphinx extension: no stale number, formulas without scripts, and the badge that names a source."""
+"""The book's Sphinx extension: no stale numbers, formulas without scripts, and badges that name a source."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class BadgeRole(SphinxRole):
 
 
 class ColourBadges(SphinxPostTransform):
-    """Give each badge the class of its kind, after MyST-NB has put the glued texts in (its priority is 5)."""
+    """Give each badge the class of its kind, after MyST-NB has filled in the glued texts (its priority is 5)."""
 
     default_priority = 6
 
@@ -59,26 +59,26 @@ class ColourBadges(SphinxPostTransform):
 
 
 class KeepWhole(SphinxPostTransform):
-    """Keep an interval (``0.94–1.06``) and ``EAGLE-3`` on one line: browsers break a line behind any dash."""
+    """Keep an interval (``0.94–1.06``) and ``EAGLE-3`` on one line: browsers break lines after any dash."""
 
     default_priority = ColourBadges.default_priority + 1
 
     def run(self, **kwargs: Any) -> None:
-        """Put each of them on one page into an element of the class ``whole``."""
+        """Wrap each of them on one page in an element of the class ``whole``."""
         for text in list(self.document.findall(nodes.Text)):
             pieces = _WHOLE.split(text.astext())
             if len(pieces) == 1 or not isinstance(text.parent, _PROSE):
                 continue
             parted: list[nodes.Node] = [
-                nodes.inline("", piece, classes=["whole"]) if odd % 2 else nodes.Text(piece)
-                for odd, piece in enumerate(pieces)
+                nodes.inline("", piece, classes=["whole"]) if index % 2 else nodes.Text(piece)
+                for index, piece in enumerate(pieces)
                 if piece
             ]
             text.parent.replace(text, parted)
 
 
 def remember_sources(app: Sphinx, doctree: nodes.document) -> None:
-    """Note, as a page is read, which other pages it takes numbers, captions or titles from."""
+    """Note, when a page is read, which other pages it takes numbers, captions or titles from."""
     env = app.env
     taken = {reference.refdoc for reference in doctree.findall(PendingGlueReference)}
     taken |= sphinx_follow.decided_by(env)
@@ -90,14 +90,14 @@ def remember_sources(app: Sphinx, doctree: nodes.document) -> None:
 def pages_to_read_again(
     app: Sphinx, env: BuildEnvironment, added: set[str], changed: set[str], removed: set[str]
 ) -> list[str]:
-    """Return the pages that show something from a page that moved.
+    """Return the pages that show something from a page that changed.
 
-    Sphinx reads again only what changed itself, and MyST-NB fills numbers in afterwards: an untouched chapter would
-    keep the number of the notebook's last version (MyST-NB notes no dependency of a glue role on its notebook).
+    Sphinx rereads only what changed itself, and MyST-NB fills numbers in afterwards: an untouched chapter would keep
+    the number of the notebook's previous version (MyST-NB notes no dependency of a glue role on its notebook).
     """
     moved = added | changed | removed
     for page in moved:
-        # what a notebook glued before must not answer for one that has left the book or no longer glues
+        # old glued values must not stand in for a notebook that has left the book or no longer glues
         _glue_file(env, page).unlink(missing_ok=True)
     labels = {name for name, page in _labels(env) if page in moved}
     again = {
@@ -107,22 +107,22 @@ def pages_to_read_again(
     }
     again |= sphinx_follow.pages_of_moved_sources(env) - moved
     if _style_moved(app):
-        again.add(app.config.root_doc)  # Sphinx copies style sheets only when it has a page to write
+        again.add(app.config.root_doc)  # Sphinx copies style sheets only when it writes a page
     return sorted(again)
 
 
 def _style_moved(app: Sphinx) -> bool:
-    made = Path(app.outdir) / "_static"
+    static = Path(app.outdir) / "_static"
     ours = [file for folder in app.config.html_static_path for file in (Path(app.srcdir) / folder).glob("*.css")]
     return any(
-        not (made / file.name).is_file() or file.read_bytes() != (made / file.name).read_bytes() for file in ours
+        not (static / file.name).is_file() or file.read_bytes() != (static / file.name).read_bytes() for file in ours
     )
 
 
 def drop_thebe(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
-    """Leave out the scripts of Thebe, which would run cells on a public server and which no page here offers.
+    """Leave out the scripts of Thebe, which would run cells on a public server; no page here offers that.
 
-    Jupyter Book puts them on every page, their constants twice, and the second time is an error in every browser.
+    Jupyter Book puts them on every page, and their constants twice, which is an error in every browser.
     """
     scripts = context.get("script_files", [])
     context["script_files"] = [

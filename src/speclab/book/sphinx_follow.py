@@ -27,7 +27,7 @@ class _Kept:
 
 
 class MissingRole(SphinxRole):
-    """``{missing}`–` ``: where a figure would stand that these results lack."""
+    """``{missing}`–` ``: in place of a figure that these results lack."""
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         """Return the text with the class ``missing-figure``."""
@@ -35,7 +35,7 @@ class MissingRole(SphinxRole):
 
 
 def keep_what_holds(app: Sphinx, docname: str, content: list[str]) -> None:
-    """Drop from a page, before it is parsed, what does not hold of the results."""
+    """Drop from a page, before it is parsed, what does not hold for the results."""
     env = app.env
     kept = _kept(env)
     file = Path(env.doc2path(docname))
@@ -46,14 +46,14 @@ def keep_what_holds(app: Sphinx, docname: str, content: list[str]) -> None:
     for problem in result.problems:
         _LOG.warning("%s", problem, location=docname, type="speclab", subtype="when")
     for missing in result.missing_files:
-        env.note_dependency(str(missing))  # once it is there the page is read again
+        env.note_dependency(str(missing))  # the page is read again once the file exists
     kept.decided_by[docname] = {_docname(book, notebook) for notebook in result.notebooks}
     kept.missing[docname] = len(result.missing)
     content[0] = result.text
 
 
 def put_notices(app: Sphinx, doctree: nodes.document) -> None:
-    """Say at the top of a page what is wrong with its lab's results, and how many of its figures they lack."""
+    """State at the top of a page what is wrong with its lab's results, and how many of its figures they lack."""
     env = app.env
     kept = _kept(env)
     labs = lab_source.read(Path(app.srcdir))
@@ -73,7 +73,7 @@ def put_notices(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def decided_by(env: BuildEnvironment) -> set[str]:
-    """Return the notebooks whose values decided something on the page that is being read."""
+    """Return the notebooks whose values decided a condition on the page that is being read."""
     return _kept(env).decided_by.get(env.docname, set())
 
 

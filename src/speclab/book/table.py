@@ -33,7 +33,7 @@ def html(
     digits : int
         Significant digits of floating-point numbers.
     is_text : bool
-        Whether the cells are words and not numbers: set to the left, and broken over lines.
+        Whether the cells are words and not numbers: aligned left, and wrapped.
     """
     if frame.empty:
         return f"<p>{escape(caption)}: none.</p>"
@@ -43,7 +43,7 @@ def html(
         _row((_written(value, digits) for value in row), "td", ' class="failed"' if mark else "")
         for row, mark in zip(frame.itertuples(index=False, name=None), marks, strict=True)
     )
-    # beside the box that scrolls, and not in it, so that a phone shows all of it
+    # outside the scrolling box, so that a phone shows all of it
     words = f'<p class="table-caption">{escape(caption)}</p>'
     return (
         f'{words}\n<div class="wide-table{" of-text" if is_text else ""}">\n<table class="dataframe">\n'
@@ -63,7 +63,7 @@ def _written(value: object, digits: int) -> str:
 
 
 def number(value: float, digits: int) -> str:
-    """Write a number with some significant digits, and never with an exponent where thousands can be read."""
+    """Write a number with some significant digits, and without an exponent where thousands can be read."""
     return f"{value:,.0f}" if 10 ** (digits - 1) <= abs(value) < 1e12 else f"{value:.{digits}g}"
 
 
@@ -76,7 +76,7 @@ def keep(frame: pd.DataFrame, name: str) -> None:
     """Write a table to ``book/tables/<name>.csv``, from where chapters show it with ``{csv-table}``.
 
     Floats are kept to four significant digits; format a column as text where it needs another form. A table without
-    rows is kept with one that says so: a chapter's ``{csv-table}`` takes no empty file.
+    rows is kept with a row "none": a chapter's ``{csv-table}`` accepts no empty file.
     """
     if frame.empty:
         columns = [str(column) for column in frame.columns] or ["table"]

@@ -1,7 +1,7 @@
-"""Interactive parts of a page: data and a small script in one piece of HTML, which asks for no other file.
+"""Interactive parts of a page: data and a small script in one piece of HTML, which loads no other file.
 
-A chapter takes the piece in with ``{raw} html``. So it works from a local file and without a network, no script is
-loaded on a page that has no use for it, and a change of data or script is a change of a file that Sphinx watches.
+A chapter includes the piece with ``{raw} html``. So it works from a local file and without a network, no page loads a
+script that it does not use, and a change of data or script is a change of a file that Sphinx watches.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ SCRIPTS: dict[Kind, tuple[str, ...]] = {
     "explorer": ("dom", "numbers", "explorer"),
     "map": ("dom", "numbers", "step_time", "ask", "map_plot", "map_field", "map"),
 }
-"""What each kind of widget is made of, in the order in which its page runs them."""
+"""The scripts of each kind of widget, in the order in which its page runs them."""
 
 DIGITS = 6
-"""Significant digits of every number, so that the last bit of a sum does not show as a change."""
+"""Significant digits of every number, so that the last bit of a sum is not a change."""
 
 
 def html(
@@ -40,11 +40,11 @@ def html(
     data : mapping
         What it draws: JSON types only, numbers finite.
     label : str
-        What it is, for those who cannot see it.
+        A description, for those who cannot see it.
     source : str
         Badge of its numbers (`speclab.book.badge`).
     without_script : str
-        What a reader without scripts, or of a print, is told instead.
+        Text for readers without scripts, or of a print.
     digits : int
         Significant digits of the data; more than `DIGITS` where the page computes with them.
 
@@ -70,7 +70,7 @@ def keep(kind: Kind, data: Mapping[str, Any], name: str, **how: Any) -> None:
 
 
 def write(name: str, piece: str) -> None:
-    """Write a piece of HTML to ``book/widgets/<name>.html``, from where a chapter takes it in."""
+    """Write a piece of HTML to ``book/widgets/<name>.html``, where a chapter includes it from."""
     into = paths.book() / "widgets"
     into.mkdir(parents=True, exist_ok=True)
     (into / f"{name}.html").write_text(piece, encoding="utf-8")
@@ -79,14 +79,14 @@ def write(name: str, piece: str) -> None:
 def to_json(data: Any, digits: int = DIGITS) -> str:
     """Return JSON that can stand inside a script element of a page, numbers to some significant digits."""
     text = json.dumps(_rounded(data, digits), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", r"\u003c")  # a text that holds </script> would end the element
+    return text.replace("<", r"\u003c")  # text that holds </script> would end the element
 
 
 def _rounded(value: Any, digits: int) -> Any:
     if isinstance(value, Mapping):
-        return {key: _rounded(each, digits) for key, each in value.items()}
+        return {key: _rounded(item, digits) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(each, digits) for each in value]
+        return [_rounded(item, digits) for item in value]
     if isinstance(value, float):
         whole = value.is_integer() and abs(value) < 10**digits
         return int(value) if whole else float(f"{value:.{digits}g}")

@@ -1,8 +1,8 @@
 """The code that decides a result: the definitions that are reached from a function, as syntax trees.
 
 Comments, docstrings and the layout of the source do not count, nor does a definition beside those that are reached.
-What is followed are names: imports, uses, attributes of modules. A class counts as a whole; a method is reached with
-it. Code that is found by other means than its name (``importlib``, entry points) is not seen.
+Names are followed: imports, uses, attributes of modules. A class counts as a whole; a method is reached with it. Code
+that is found by other means than its name (``importlib``, entry points) is not seen.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 PACKAGE = "speclab"
 REST = ""
-"""The name under which a module's statements stand that define nothing: they are run with any of it."""
+"""The name for a module's statements that define nothing: they run whenever the module is imported."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Definition:
     imports: dict[str, str] = field(default_factory=dict)
     """Names that it imports itself, inside a function."""
     reads_files: bool = False
-    """Whether it asks for files of its package: then those beside the module decide too."""
+    """Whether it reads files of its package: then the files beside the module count too."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Source:
     Parameters
     ----------
     folder : Path, optional
-        The package's folder; the running package's where not given.
+        The package's folder; the running package's by default.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -61,7 +61,7 @@ class Source:
         *entries : str
             Dotted names: ``speclab.roofline.step.StepModel``; a module's name stands for all that it defines.
         by_value : iterable of str
-            Dotted names of tables that do not count as code, since the caller hashes the values that it takes of them.
+            Dotted names of tables that do not count as code, since the caller hashes the values that it uses.
 
         Raises
         ------
@@ -117,7 +117,7 @@ class Source:
                 yield from self._entry(module.imports[first], rest)
 
     def _entry(self, dotted: str, attributes: str = "") -> Iterator[tuple[str, str]]:
-        """Yield the places that a dotted name, and attributes of it, stand for."""
+        """Yield the definitions that a dotted name and its attributes refer to."""
         if dotted != PACKAGE and not dotted.startswith(f"{PACKAGE}."):
             return
         parts = [*dotted.split("."), *(attributes.split(".") if attributes else [])]
@@ -131,15 +131,15 @@ class Source:
             if module is not None and part in module.definitions:
                 yield name, part
                 return
-            if module is not None and part in module.imports:  # handed on by a package's face
+            if module is not None and part in module.imports:  # re-exported by a package
                 yield from self._entry(module.imports[part], ".".join(parts[depth + 1 :]))
                 return
             if depth < len(dotted.split(".")):
                 raise LookupError(f"{dotted}: {name} defines no {part}")
             break
         module = self._parsed(name)
-        if module is not None:  # the module itself is handed about: all of it counts
-            yield from ((name, each) for each in module.definitions)
+        if module is not None:  # the module itself is passed around: all of it counts
+            yield from ((name, defined) for defined in module.definitions)
             for target in module.imports.values():
                 if target.startswith(f"{name}."):
                     yield from self._entry(target)
@@ -155,7 +155,7 @@ class Source:
             definition = module.definitions[of]
             digest.update(f"\0{name}.{of}\0{definition.syntax}".encode())
             beside = self._file(name).parent
-            if definition.reads_files and beside != self._folder:  # there it only asks where the package lies
+            if definition.reads_files and beside != self._folder:  # there it only locates the package
                 files |= {file for file in beside.rglob("*") if _is_data(file)}
         for file in sorted(files):
             digest.update(f"\0{file.relative_to(self._folder).as_posix()}\0".encode() + file.read_bytes())
@@ -184,7 +184,7 @@ def _is_data(file: Path) -> bool:
 
 
 class _Uses(ast.NodeVisitor):
-    """The names that a piece of syntax uses, with the attributes behind them, and what it imports itself."""
+    """The names that a piece of syntax uses, with the attributes after them, and what it imports itself."""
 
     def __init__(self, package: str) -> None:
         self.names: set[str] = set()
@@ -211,9 +211,9 @@ class _Uses(ast.NodeVisitor):
         self._imported(node)
 
     def _imported(self, node: ast.Import | ast.ImportFrom) -> None:
-        found = _imports(node, self._package)
-        self.imports |= found
-        self.names |= set(found)
+        imported = _imports(node, self._package)
+        self.imports |= imported
+        self.names |= set(imported)
 
 
 def _module(tree: ast.Module, name: str, *, is_package: bool) -> Module:
@@ -244,7 +244,7 @@ def _reads_files(names: set[str]) -> bool:
 
 
 def _dump(node: object) -> str:
-    """Return syntax as text that does not depend on Python's version: empty fields and places are left out."""
+    """Return syntax as text that does not depend on Python's version: empty fields and positions are left out."""
     if isinstance(node, ast.AST):
         fields = ((name, value) for name, value in ast.iter_fields(node) if value not in (None, []) and name != "kind")
         return f"{type(node).__name__}({','.join(f'{name}={_dump(value)}' for name, value in fields)})"
@@ -255,15 +255,15 @@ def _dump(node: object) -> str:
 
 def _imports(node: ast.Import | ast.ImportFrom, package: str) -> dict[str, str]:
     if isinstance(node, ast.Import):
-        return {each.asname or each.name.split(".")[0]: each.name if each.asname else each.name.split(".")[0]
-                for each in node.names}  # fmt: skip
+        return {alias.asname or alias.name.split(".")[0]: alias.name if alias.asname else alias.name.split(".")[0]
+                for alias in node.names}  # fmt: skip
     above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
     origin = ".".join([*above, *([node.module] if node.module else [])])
-    return {each.asname or each.name: f"{origin}.{each.name}" for each in node.names}
+    return {alias.asname or alias.name: f"{origin}.{alias.name}" for alias in node.names}
 
 
 def _bound(statement: ast.stmt) -> set[str]:
-    """Return the names that a statement of a module defines, those inside ``if``, ``try`` and ``with`` included."""
+    """Return the names that a module's statement defines, including those inside ``if``, ``try`` and ``with``."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {statement.name}
     names: set[str] = set()

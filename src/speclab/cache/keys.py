@@ -33,14 +33,14 @@ def of_files(files: Iterable[Path]) -> str:
 
 
 def _name(file: Path) -> str:
-    """Return a file's place in the checkout, as it is named there: what a link leads to is no part of it."""
+    """Return a file's path in the checkout, without resolving links."""
     root = paths.root().absolute()
     file = file.absolute()
     return (file.relative_to(root) if file.is_relative_to(root) else file).as_posix()
 
 
 def of_values(*values: object) -> str:
-    """Return a hash of values: plain ones, and models, data classes, lists and mappings of such.
+    """Return a hash of values: plain ones, and models, data classes, lists and mappings of them.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def _plain(value: object) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         return {str(key): item for key, item in value.items()}
     if isinstance(value, Path):

@@ -1,4 +1,4 @@
-"""Notes on what was made: for each thing the key that decided it, and a hash of what it left."""
+"""Notes on what was made: for each thing, the key it was made under and a hash of the files it left."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Notes:
     Parameters
     ----------
     file : Path
-        JSON; made where it is missing, and begun anew where it is damaged.
+        JSON; created where it is missing, and started afresh where it is damaged.
     forget : bool
-        Whether to begin without what it holds.
+        Whether to ignore what it holds.
     """
 
     def __init__(self, file: Path, *, forget: bool = False) -> None:
@@ -26,11 +26,11 @@ class Notes:
         self._notes = {} if forget else _read(file)
 
     def is_fresh(self, name: str, key: str, left: Iterable[Path]) -> bool:
-        """Return whether a thing was made under this key, and what it left is there as it was left."""
+        """Return whether a thing was made under this key, and the files it left are unchanged."""
         return self._notes.get(name) == _note(key, left)
 
     def keep(self, name: str, key: str, left: Iterable[Path]) -> None:
-        """Note that a thing was made under a key, and what it left; the file is written whole."""
+        """Note the key that a thing was made under, and the files it left; the file is written atomically."""
         self._notes = {**_read(self._file), **self._notes, name: _note(key, left)}
         text = json.dumps(self._notes, indent=1, sort_keys=True) + "\n"
         whole.write(self._file, text, "the notes of what was made")

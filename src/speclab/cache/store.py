@@ -35,7 +35,7 @@ def kept(name: str, key: str, make: Callable[[], ObjectT]) -> ObjectT:
     """
     try:
         folder().mkdir(parents=True, exist_ok=True)
-        with FileLock(folder() / f".{name}.lock"):  # of two processes one makes it, and the other reads
+        with FileLock(folder() / f".{name}.lock"):  # of two processes, one makes it and the other reads it
             return _read_or_make(_file(name, key), make, name)
     except OSError:
         return make()

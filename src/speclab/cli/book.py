@@ -10,9 +10,9 @@ from rich.console import Console
 
 def book(
     everything: Annotated[bool, typer.Option("--all", help="Execute every notebook.")] = False,
-    only_list: Annotated[bool, typer.Option("--list", help="Only say which are out of date.")] = False,
+    only_list: Annotated[bool, typer.Option("--list", help="Only list what is out of date.")] = False,
 ) -> None:
-    """Bring the book's notebooks up to date: every lab as it was simulated or measured, and what follows from it."""
+    """Bring the book's notebooks up to date: every lab as it was simulated or measured, and what depends on it."""
     from speclab.book import build, pages
     from speclab.replications.chapter10 import cached_tables
 

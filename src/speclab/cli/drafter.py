@@ -1,4 +1,4 @@
-"""The commands ``speclab drafter ...``: make a drafter for a target, and measure what is accepted of it."""
+"""The commands ``speclab drafter ...``: make a drafter for a target, and measure its acceptance."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RecipeOption = Annotated[
 ]
 TargetOption = Annotated[Path | None, typer.Option("--target", help="Another target's folder; Llama-type.")]
 MinutesOption = Annotated[
-    float | None, typer.Option(min=1, help="Corpus and steps are scaled to this; the recipe as it is takes about 60.")
+    float | None, typer.Option(min=1, help="Corpus and steps are scaled to this; the unscaled recipe takes about 60.")
 ]
 FolderOption = Annotated[Path | None, typer.Option("--folder", help="For the work; .build/drafters/NAME by default.")]
 WorkersOption = Annotated[int, typer.Option(min=1, help="Processes that write the corpus.")]
@@ -39,7 +39,7 @@ def write_corpus(
     folder: FolderOption = None,
     workers: WorkersOption = 2,
 ) -> None:
-    """Let the target write the corpus: prompts, answers and hidden states. Goes on where it was stopped."""
+    """Let the target write the corpus: prompts, answers and hidden states. Continues where it was stopped."""
     chosen, work = _prepared(recipe, target, minutes, folder, workers)
     from speclab.drafters import corpus
 
@@ -54,15 +54,13 @@ def train(
     folder: FolderOption = None,
     workers: WorkersOption = 2,
     part: Annotated[Part | None, typer.Option(help="Only this one; both by default.")] = None,
-    as_is: Annotated[bool, typer.Option("--as-is", help="Take the corpus as far as it goes; write no more.")] = False,
+    as_is: Annotated[bool, typer.Option("--as-is", help="Use the corpus as it is; write no more.")] = False,
     into: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder for the drafters; models/, and data/drafters/ for what is kept of our own, by default."
-        ),
+        typer.Option(help="Folder for the drafters; by default models/, and data/drafters/ for our own kept ones."),
     ] = None,
 ) -> None:
-    """Train an EAGLE-3 head and a small draft model, writing first what is missing of the corpus."""
+    """Train an EAGLE-3 head and a small draft model; the missing parts of the corpus are written first."""
     chosen, work = _prepared(recipe, target, minutes, folder, workers)
     from speclab.drafters import corpus, making
 
@@ -71,9 +69,9 @@ def train(
     else:
         _hold_corpus(work)
     home = into or _home(recipe, target, minutes)
-    for each in (part,) if part else PARTS:
-        folder = home if each == "head" else into or paths.root() / "models"
-        typer.echo(paths.shown(making.make(each, chosen, work, folder, home / chosen.name, _say)))
+    for kind in (part,) if part else PARTS:
+        folder = home if kind == "head" else into or paths.root() / "models"
+        typer.echo(paths.shown(making.make(kind, chosen, work, folder, home / chosen.name, _say)))
 
 
 @cli.command("try")
@@ -86,23 +84,23 @@ def try_changes(
     folder: FolderOption = None,
     workers: Annotated[int, typer.Option(min=1, help="Trainings at the same time, one thread each.")] = 2,
 ) -> None:
-    """Train the head for a short time with one change of the recipe after the other, and write what each brings.
+    """Train the head briefly with each change of the recipe in turn, and write what each gains.
 
-    The corpus must be there. The table goes beside the file of changes, as tried.csv. Goes on where it was stopped.
+    The corpus must exist. The table goes beside the file of changes, as tried.csv. Continues where it was stopped.
     """
     chosen, work = _prepared(recipe, target, None, folder, workers)
     from speclab.drafters import trying
 
     file = changes or trials.kept()
-    asked = trials.load(file, chosen)
-    for name, each in asked.items():
+    recipe_of = trials.load(file, chosen)
+    for name, changed in recipe_of.items():
         with trials.mistakes_of(name, file):
-            checks.check(each, work, workers)
+            checks.check(changed, work, workers)
     _hold_corpus(work)
-    trying.run(asked, work, workers=workers, say=_say)
-    found = trying.table(asked, work)
-    whole.write(file.with_name("tried.csv"), found.to_csv(index=False, float_format="%.4f"), "what was tried")
-    typer.echo(found.drop(columns=["change", "source"]).to_string(index=False, float_format="%.3f"))
+    trying.run(recipe_of, work, workers=workers, say=_say)
+    results = trying.table(recipe_of, work)
+    whole.write(file.with_name("tried.csv"), results.to_csv(index=False, float_format="%.4f"), "what was tried")
+    typer.echo(results.drop(columns=["change", "source"]).to_string(index=False, float_format="%.3f"))
 
 
 @cli.command("measure")
@@ -113,14 +111,14 @@ def measure(
     recipe: RecipeOption = None,
     target: TargetOption = None,
     minutes: MinutesOption = None,
-    trial: Annotated[str | None, typer.Option(help="It was trained by this trial of trials.yml.")] = None,
+    trial: Annotated[str | None, typer.Option(help="The trial of trials.yml that trained it.")] = None,
     k: Annotated[int, typer.Option(min=1, help="Draft tokens at each step.")] = 3,
-    lab: Annotated[str | None, typer.Option(help="Whose server flags are used; the target's lab by default.")] = None,
+    lab: Annotated[str | None, typer.Option(help="Lab whose server flags are used; the target's by default.")] = None,
     card: Annotated[
-        bool, typer.Option("--card/--no-card", help="Write the model card anew from what was measured.")
+        bool, typer.Option("--card/--no-card", help="Rewrite the model card from what was measured.")
     ] = False,
 ) -> None:
-    """Serve a drafter by real vLLM and print what is accepted, by its own counters, on three sets of prompts."""
+    """Serve a drafter with real vLLM and print its acceptance, by vLLM's counters, on three sets of prompts."""
     from speclab.drafters import card as cards
     from speclab.drafters import measure as measuring
 
@@ -158,7 +156,7 @@ def _hold_corpus(work: Path) -> None:
 
 
 def _home(recipe: Path | None, target: Path | None, minutes: float | None) -> Path:
-    """Return where a head belongs: with the kept ones if it is made by the kept recipe as it is."""
+    """Return where a head belongs: with the kept ones if it is made by the kept recipe, unchanged."""
     return paths.drafters() if (recipe, target, minutes) == (None, None, None) else paths.root() / "models"
 
 

@@ -25,7 +25,7 @@ OPTIONS = {"k": "--gamma", "alpha": "--alpha", "drafter": "--drafter", "gpus": "
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON list of flat objects.")]
 Devices = Annotated[str | None, typer.Option("--device", help="Comma-separated: h100, h200, a100, b200.")]
-Workloads = Annotated[str | None, typer.Option("--workload", help="Comma-separated part of the five.")]
+Workloads = Annotated[str | None, typer.Option("--workload", help="Comma-separated; all five by default.")]
 Presets = Annotated[
     str | None, typer.Option("--speculation", help="Comma-separated; baseline, mtp and draft-1b by default.")
 ]
@@ -34,10 +34,10 @@ Presets = Annotated[
 @cli.command("table")
 def device_table(
     devices: Devices = None,
-    contexts: Annotated[str | None, typer.Option("--context", help="Tokens cached of each row.")] = None,
+    contexts: Annotated[str | None, typer.Option("--context", help="Cached tokens per row.")] = None,
     batches: Annotated[str | None, typer.Option("--batch", help="Rows of a pass.")] = None,
     target: Annotated[str, typer.Option(help="Shape of the model.")] = "llama-3-8b",
-    drafter: Annotated[str, typer.Option(help="Shape of what drafts.")] = "mtp-head-8b",
+    drafter: Annotated[str, typer.Option(help="Shape of the drafter.")] = "mtp-head-8b",
     k: Annotated[int, typer.Option("--gamma", "-k", help="Draft positions.")] = 3,
     alpha: Annotated[float, typer.Option(help="Acceptance of each position.")] = 0.7,
     gpus: Annotated[int, typer.Option(help="GPUs in tensor parallel.")] = 1,
@@ -45,7 +45,7 @@ def device_table(
 ) -> None:
     """Print what a token costs with and without speculation, by device, context and batch: roofline only, no queue.
 
-    Without options it is the source's table, two of whose rows no one GPU can hold; a batch that you ask for must fit.
+    Without options it is the source's table, two rows of which no single GPU can hold; a batch that you give must fit.
     """
     from speclab.replications.chapter10 import table
 
@@ -82,7 +82,9 @@ def closed_forms(json: Json = False) -> None:
 @cli.command("saturation")
 def saturation(
     rates: Annotated[str | None, typer.Option("--rate", help="Requests per second, comma-separated.")] = None,
-    cut_off: Annotated[int | None, typer.Option(help="Rows from which the third variant decodes plainly.")] = None,
+    cut_off: Annotated[
+        int | None, typer.Option(help="Rows from which the third variant decodes without drafts.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Print throughput with and without speculation as one A100 fills up."""
@@ -116,7 +118,7 @@ def sweep(
     devices: Devices = None,
     workloads: Workloads = None,
     presets: Presets = None,
-    cut_off: Annotated[int | None, typer.Option(help="Rows from which mtp-cut-off decodes plainly.")] = None,
+    cut_off: Annotated[int | None, typer.Option(help="Rows from which mtp-cut-off decodes without drafts.")] = None,
     all_metrics: Annotated[bool, typer.Option("--points", help="All metrics, one row a configuration.")] = False,
     json: Json = False,
 ) -> None:
@@ -177,14 +179,16 @@ def gaps(json: Json = False) -> None:
 
 
 @cli.command("keep")
-def keep(everything: Annotated[bool, typer.Option("--all", help="Also what is up to date.")] = False) -> None:
-    """Make the committed tables of the chapter again that its model has left behind."""
+def keep(
+    everything: Annotated[bool, typer.Option("--all", help="Also the tables that are up to date.")] = False,
+) -> None:
+    """Make the chapter's committed tables again where its model has changed."""
     from speclab.replications.chapter10 import cached_tables
 
-    made = cached_tables.refresh(
+    remade = cached_tables.refresh(
         cached_tables.TABLES if everything else None, lambda name: err.print(f"  {name}", highlight=False)
     )
-    err.print(f"{len(made)} of {len(cached_tables.TABLES)} tables made", highlight=False)
+    err.print(f"{len(remade)} of {len(cached_tables.TABLES)} tables made", highlight=False)
 
 
 def _print(table: pd.DataFrame, json: bool, shown: list[str]) -> None:
@@ -222,7 +226,7 @@ def _device(name: str) -> str:
 
 
 def _whole_numbers(value: str | None, option: str, default: tuple[int, ...]) -> list[int]:
-    return _parsed(int, value, option, default, "give whole numbers from 1 on, comma-separated")
+    return _parsed(int, value, option, default, "give whole numbers of 1 or more, comma-separated")
 
 
 def _numbers(value: str | None, option: str, default: tuple[float, ...]) -> list[float]:

@@ -1,4 +1,4 @@
-"""A corpus as batches of a few sequences of similar length, in an order that a step's number decides."""
+"""A corpus as batches of a few sequences of similar length, in an order decided by the step's number."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from speclab.drafters import corpus
 from speclab.errors import UserError
 
 POOL = 512
-"""Rows among which those of similar length are put together."""
+"""Rows among which those of similar length are batched together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +52,18 @@ class CorpusRows:
         self.files = tuple(files)
         self._shards = [corpus.load(file) for file in files]
         all_places = [(index, *row) for index, shard in enumerate(self._shards) for row in corpus.rows_of(shard)]
-        self.places = [place for place in all_places if self._asked(*place) not in keep_out]
+        self.places = [place for place in all_places if self._prompt_of(*place) not in keep_out]
 
-    def _asked(self, index: int, start: int, end: int, prompt: int) -> tuple[int, ...]:
+    def _prompt_of(self, index: int, start: int, end: int, prompt: int) -> tuple[int, ...]:
         del end
         return tuple(self._shards[index].tokens[start : start + prompt].tolist())
 
     def asked(self) -> set[tuple[int, ...]]:
         """Return the rows' prompts, as tokens."""
-        return {self._asked(*place) for place in self.places}
+        return {self._prompt_of(*place) for place in self.places}
 
     def counted(self, vocabulary: int) -> Tensor:
-        """Return how often each token stands in the answers, [vocabulary]."""
+        """Return how often each token occurs in the answers, [vocabulary]."""
         counts = torch.zeros(vocabulary, dtype=torch.int64)
         for index, start, end, prompt in self.places:
             counts += torch.bincount(self._shards[index].tokens[start + prompt : end].long(), minlength=vocabulary)
@@ -75,28 +75,30 @@ class CorpusRows:
         return sum(end - start - prompt for _, start, end, prompt in self.places)
 
     def kept(self, layers: Iterable[int]) -> tuple[int, ...]:
-        """Return where the states after some of the target's layers stand among those that are kept.
+        """Return the positions, among the kept layers, of some of the target's layers.
 
         Raises
         ------
         UserError
             One is not kept, or not in all shards.
         """
-        there = self._shards[0].layers
+        kept_layers = self._shards[0].layers
         for file, shard in zip(self.files, self._shards, strict=True):
-            if shard.layers != there:
-                raise UserError(f"keeps states after layers {_said(shard.layers)}, others after {_said(there)}",
-                                "move the corpus away and write it anew", file=file)  # fmt: skip
+            if shard.layers != kept_layers:
+                raise UserError(
+                    f"keeps states after layers {_listed(shard.layers)}, others after {_listed(kept_layers)}",
+                    "move the corpus away and write it again", file=file,
+                )  # fmt: skip
         for layer in layers:
-            if layer not in there:
-                raise UserError(f"the corpus keeps no states after layer {layer}, only after {_said(there)}",
+            if layer not in kept_layers:
+                raise UserError(f"the corpus keeps no states after layer {layer}, only after {_listed(kept_layers)}",
                                 "read those, or write another corpus with it in corpus.layers",
                                 key="head.layers")  # fmt: skip
-        return tuple(there.index(layer) for layer in layers)
+        return tuple(kept_layers.index(layer) for layer in layers)
 
     @property
     def common_start(self) -> int:
-        """How many tokens all rows begin with: the chat template's own, which are no news."""
+        """How many tokens all rows begin with: the chat template's own, which teach nothing."""
         first, *others = (self._shards[index].tokens[start:end].tolist() for index, start, end, _ in self.places)
         common = len(first)
         for other in others:
@@ -105,12 +107,12 @@ class CorpusRows:
 
     def batch(self, chosen: Sequence[int]) -> Batch:
         """Return some rows side by side."""
-        places = [self.places[each] for each in chosen]
+        places = [self.places[row] for row in chosen]
         lengths = torch.tensor([end - start for _, start, end, _ in places])
         longest = int(lengths.max())
-        kept, hidden = self._shards[places[0][0]].states.shape[1:]
+        kept_layers, hidden = self._shards[places[0][0]].states.shape[1:]
         tokens = torch.zeros(len(places), longest, dtype=torch.int64)
-        states = torch.zeros(len(places), longest, kept, hidden, dtype=torch.bfloat16)
+        states = torch.zeros(len(places), longest, kept_layers, hidden, dtype=torch.bfloat16)
         for row, (index, start, end, _) in enumerate(places):
             tokens[row, : end - start] = self._shards[index].tokens[start:end]
             states[row, : end - start] = self._shards[index].states[start:end]
@@ -121,13 +123,13 @@ class CorpusRows:
         return self._packed(sorted(range(len(self.places)), key=self._length), most_tokens)
 
     def epoch(self, number: int, most_tokens: int, seed: int) -> list[list[int]]:
-        """Return all rows in batches of at most so many tokens, padding included, in the order of one epoch."""
-        chance, order = random.Random(f"{seed}/epoch/{number}"), list(range(len(self.places)))
-        chance.shuffle(order)
+        """Return all rows in the order of one epoch, in batches of at most so many tokens, padding included."""
+        shuffler, order = random.Random(f"{seed}/epoch/{number}"), list(range(len(self.places)))
+        shuffler.shuffle(order)
         batches: list[list[int]] = []
         for start in range(0, len(order), POOL):
             batches += self._packed(sorted(order[start : start + POOL], key=self._length), most_tokens)
-        chance.shuffle(batches)
+        shuffler.shuffle(batches)
         return batches
 
     def _length(self, row: int) -> int:
@@ -143,5 +145,5 @@ class CorpusRows:
         return batches
 
 
-def _said(layers: Iterable[int]) -> str:
+def _listed(layers: Iterable[int]) -> str:
     return ", ".join(map(str, layers))

@@ -1,4 +1,4 @@
-"""The card of a drafter's folder: written from what was measured and noted, never by hand."""
+"""The card of a drafter's folder: written from measurements and notes, never by hand."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def write(recipe: Recipe, folder: Path, notes: Path, rows: Sequence[Accepted]) -
     Parameters
     ----------
     recipe : Recipe
-        What it was trained by.
+        The recipe that it was trained with.
     folder : Path
-        The drafter's, or where its trained layers are kept.
+        The drafter's, or the one that keeps its trained layers.
     notes : Path
-        Folder of what the training noted.
+        Folder of the training's notes.
     rows : sequence of Accepted
         What was measured.
     """
@@ -80,7 +80,7 @@ def text(recipe: Recipe, folder: Path, notes: Path, rows: Sequence[Accepted]) ->
 
 
 def _further(how: HeadRecipe) -> list[str]:
-    """Return what a head has learnt from beyond its own corpus, where it has."""
+    """Return what a head has learnt from besides its own corpus, if anything."""
     parts = [f"goes on from `{how.start}`"] if how.start else []
     parts += [f"learns from `{other}` too, which is not counted above" for other in how.beside]
     return [f"It {', and '.join(parts)}."] if parts else []

@@ -1,4 +1,4 @@
-"""Drafters as folders that vLLM serves."""
+"""Drafters as folders that vLLM can serve."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def save_head(head: Head, layers: tuple[int, ...], target: Path, folder: Path) -
     head : Head
         The trained head.
     layers : tuple[int, ...]
-        After which layers of the target it reads.
+        The layers of the target whose outputs it reads.
     target : Path
         The target's folder.
     folder : Path
-        Where to; older files there are replaced.
+        Destination; older files there are replaced.
     """
     tensors = _narrow(head.weights)
     # what vLLM adds to a draft token's number to get the target's
@@ -41,7 +41,7 @@ def save_draft_model(weights: Weights, layers: int, target: Path, folder: Path) 
 
 
 def save_layers(weights: Weights, layers: int, target: Path, folder: Path) -> None:
-    """Write what of a draft model has learnt; `speclab.engines.weights.draft_model` adds what is the target's."""
+    """Write the trained part of a draft model; `speclab.engines.weights.draft_model` adds the target's part."""
     learnt = {name: weight for name, weight in weights.items() if name.startswith("model.layers.")}
     _save(_narrow(learnt), {**_config(target), "num_hidden_layers": layers}, folder, LAYERS_FILE)
 

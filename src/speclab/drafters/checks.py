@@ -1,4 +1,4 @@
-"""What would stop a drafter's training, found before any work: packages, the target's files, memory, disk."""
+"""What would stop a drafter's training, checked before any work: packages, the target's files, memory, disk."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROOM_FOR_TRAINING = 3 * GIB
 
 
 def check(recipe: Recipe, folder: Path, workers: int) -> None:
-    """Find what would stop the work that a recipe asks for.
+    """Check for anything that would stop the work that a recipe asks for.
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ def check(recipe: Recipe, folder: Path, workers: int) -> None:
     Raises
     ------
     UserError
-        The first thing found: a package that is missing, a folder without a model, an architecture that vLLM's EAGLE-3
-        head does not follow, a tokenizer without a chat template, too little memory, too little room on the disk.
+        The first problem: a missing package, a folder without a model, an architecture that vLLM's EAGLE-3 head does
+        not support, a tokenizer without a chat template, too little memory or disk space.
     """
     for package in PACKAGES:
         if find_spec(package) is None:
@@ -68,18 +68,18 @@ def check(recipe: Recipe, folder: Path, workers: int) -> None:
 
 
 def memory_bytes(recipe: Recipe, config: dict[str, Any], model: Path, workers: int) -> int:
-    """Return about how much memory the work takes at once: of writing the corpus and of training, the larger."""
-    kept, row_tokens = len(recipe.kept_layers(config["num_hidden_layers"])), _row_tokens(recipe)
+    """Return about how much memory the work needs: the larger of writing the corpus and training."""
+    layer_count, row_tokens = len(recipe.kept_layers(config["num_hidden_layers"])), _row_tokens(recipe)
     heads = config.get("num_key_value_heads") or config["num_attention_heads"]
     width = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
     cache = 2 * config["num_hidden_layers"] * heads * width * 2
     weights = sum(file.stat().st_size for file in model.glob("*.safetensors"))
-    writing = weights + recipe.corpus.rows * row_tokens * (cache + 2 * kept * config["hidden_size"] * 2)
+    writing = weights + recipe.corpus.rows * row_tokens * (cache + 2 * layer_count * config["hidden_size"] * 2)
     return max(workers * writing, weights + ROOM_FOR_TRAINING)
 
 
 def disk_bytes(recipe: Recipe, config: dict[str, Any]) -> int:
-    """Return how much disk a corpus takes at most, and the checkpoints beside it."""
+    """Return how much disk space a corpus and its checkpoints take at most."""
     corpus = recipe.corpus
     rows = corpus.sampled_questions + corpus.sampled_stubs + corpus.templated_questions + corpus.library_functions
     states = len(recipe.kept_layers(config["num_hidden_layers"])) * config["hidden_size"] * 2
@@ -105,14 +105,14 @@ def _config(model: Path) -> dict[str, Any]:
 
 
 def _remedy(model: Path) -> str:
-    made = made_by(model.name)
-    return f"make it: {made}" if made else "give the folder of a model"
+    command = made_by(model.name)
+    return f"make it: {command}" if command else "give the folder of a model"
 
 
 def _check_architecture(config: dict[str, Any], model: Path) -> None:
-    found = config.get("architectures") or ["none"]
-    if found[0] != ARCHITECTURE:
-        raise UserError(f"is a {found[0]}", f"give a {ARCHITECTURE}: heads of others have another layer",
+    architectures = config.get("architectures") or ["none"]
+    if architectures[0] != ARCHITECTURE:
+        raise UserError(f"is a {architectures[0]}", f"give a {ARCHITECTURE}: heads of others have a different layer",
                         file=model / "config.json", key="architectures")  # fmt: skip
     wrong = [
         (key, config[key]) for key, allowed in (
@@ -137,10 +137,12 @@ def _check_tokenizer(model: Path) -> None:
     settings = model / "tokenizer_config.json"
     inside = settings.exists() and "chat_template" in json.loads(settings.read_text(encoding="utf-8"))
     if not inside and not (model / "chat_template.jinja").exists():
-        raise UserError(f"no chat template in {paths.shown(model)}", "take an instruction-tuned target: it is asked "
-                        "questions, and its template says where they begin and end", key="target")  # fmt: skip
+        raise UserError(f"no chat template in {paths.shown(model)}", "use an instruction-tuned target: it is asked "
+                        "questions, and its template marks where they begin and end", key="target")  # fmt: skip
 
 
-def _check_room(needed: int, there: int, what: str, remedy: str) -> None:
-    if there < needed:
-        raise UserError(f"about {needed / GIB:.1f} GiB of {what} are needed, {there / GIB:.1f} are free", remedy)
+def _check_room(needed: int, available: int, resource: str, remedy: str) -> None:
+    if available < needed:
+        raise UserError(
+            f"about {needed / GIB:.1f} GiB of {resource} are needed, {available / GIB:.1f} are free", remedy
+        )

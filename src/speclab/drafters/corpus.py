@@ -51,12 +51,12 @@ class Shard:
 
 
 def files(folder: Path) -> list[Path]:
-    """Return a corpus' training shards that are there, in order."""
+    """Return the training shards of a corpus that exist, in order."""
     return sorted(folder.glob("shard-*.safetensors"))
 
 
 def load(file: Path) -> Shard:
-    """Return one shard; the states are read as they are used.
+    """Return one shard; its states are read when they are used.
 
     Raises
     ------
@@ -67,24 +67,24 @@ def load(file: Path) -> Shard:
         layers = (opened.metadata() or {}).get("layers")
         if layers is None:
             raise UserError("does not say which layers it keeps: an older speclab wrote it",
-                            "move the corpus away and write it anew", file=file)  # fmt: skip
+                            "move the corpus away and write it again", file=file)  # fmt: skip
         tokens, lengths, prompts, states = map(opened.get_tensor, ("tokens", "lengths", "prompts", "states"))
-        return Shard(tokens, lengths, prompts, states, tuple(int(each) for each in layers.split()))
+        return Shard(tokens, lengths, prompts, states, tuple(int(layer) for layer in layers.split()))
 
 
 def make(recipe: Recipe, folder: Path, *, workers: int, say: Callable[[str], None]) -> None:
-    """Write what is missing of a corpus: first its prompts, then the held-out answers, then shard after shard.
+    """Write the missing parts of a corpus: first its prompts, then the held-out answers, then the shards.
 
     Parameters
     ----------
     recipe : Recipe
-        What to ask, and of whom.
+        The prompts to make, and the target that answers them.
     folder : Path
-        Where it lies; an interrupted corpus goes on there.
+        The corpus's folder; an interrupted corpus is continued there.
     workers : int
         Processes of one thread each: on a busy machine they do not wait for each other, as threads do.
     say : callable
-        Gets a line now and then.
+        Called with a progress line now and then.
 
     Raises
     ------
@@ -113,12 +113,12 @@ def _all(
     names: list[str],
     say: Callable[[str], None],
 ) -> None:
-    """Write those of a folder's files that are not there yet."""
+    """Write the files of a folder that do not exist yet."""
     missing = [name for name in names if not (folder / name).exists()]
     started = time.monotonic()
-    for count, each in enumerate(as_completed(pool.submit(write_one, recipe, folder, name) for name in missing), 1):
+    for count, task in enumerate(as_completed(pool.submit(write_one, recipe, folder, name) for name in missing), 1):
         left = (time.monotonic() - started) / count * (len(missing) - count)
-        say(f"{count} of {len(missing)}: {each.result()}; {left / 60:.0f} min left")
+        say(f"{count} of {len(missing)}: {task.result()}; {left / 60:.0f} min left")
 
 
 def _write_turns(recipe: Recipe, folder: Path, file: str) -> str:
@@ -132,16 +132,16 @@ def _write_turns(recipe: Recipe, folder: Path, file: str) -> str:
 def plan(recipe: Recipe, folder: Path) -> dict[str, list[prompts.CorpusPrompt]]:
     """Return which prompts each shard holds, the held-out ones first.
 
-    A shard's prompts are of similar length, so that little is spent on padding; the shards' order is by chance, so that
+    A shard's prompts are of similar length, so that little is spent on padding; the shards' order is random, so that
     the first ones already hold all kinds.
     """
-    chance, kept = random.Random(f"{recipe.seed}/shards"), prompts.read(folder / PROMPTS)
-    chance.shuffle(kept)
-    held, rest = kept[: recipe.corpus.held_out], kept[recipe.corpus.held_out :]
-    rest.sort(key=lambda each: len(each.text))
+    shuffler, shuffled = random.Random(f"{recipe.seed}/shards"), prompts.read(folder / PROMPTS)
+    shuffler.shuffle(shuffled)
+    held, rest = shuffled[: recipe.corpus.held_out], shuffled[recipe.corpus.held_out :]
+    rest.sort(key=lambda prompt: len(prompt.text))
     rows = recipe.corpus.rows
     groups = [rest[start : start + rows] for start in range(0, len(rest), rows)]
-    chance.shuffle(groups)
+    shuffler.shuffle(groups)
     return {HELD_OUT: held} | {f"shard-{index:03d}": group for index, group in enumerate(groups)}
 
 
@@ -149,9 +149,9 @@ def _write_shard(recipe: Recipe, folder: Path, file: str) -> str:
     torch.set_num_threads(1)
     name = file.removesuffix(".safetensors")
     target, dialogue = _model(recipe.target)
-    asked, layers = plan(recipe, folder)[name], recipe.kept_layers(target.shape.layers)
+    chosen, layers = plan(recipe, folder)[name], recipe.kept_layers(target.shape.layers)
     rows = write(
-        target, [dialogue.asked(each.text) for each in asked], most=recipe.corpus.answer_tokens,
+        target, [dialogue.asked(prompt.text) for prompt in chosen], most=recipe.corpus.answer_tokens,
         stops=dialogue.stops, keep=layers,
     )  # fmt: skip
     keep_out = prompts.judged()

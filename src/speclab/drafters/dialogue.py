@@ -45,7 +45,7 @@ class Dialogue:
         return cls(tokenizer, before, after, _stops(folder), first)
 
     def asked(self, message: str) -> list[int]:
-        """Return the tokens that the target reads when `message` is all that was said."""
+        """Return the tokens that the target reads when `message` is the whole conversation."""
         return self._encoded(self.before + message + self.after)
 
     def opened(self, beginning: str) -> list[int]:
@@ -63,7 +63,7 @@ class Dialogue:
 def _stops(folder: Path) -> tuple[int, ...]:
     for name in ("generation_config.json", "config.json"):
         if (folder / name).exists():
-            found = json.loads((folder / name).read_text(encoding="utf-8")).get("eos_token_id")
-            if found is not None:
-                return tuple(found) if isinstance(found, list) else (int(found),)
+            stops = json.loads((folder / name).read_text(encoding="utf-8")).get("eos_token_id")
+            if stops is not None:
+                return tuple(stops) if isinstance(stops, list) else (int(stops),)
     return ()

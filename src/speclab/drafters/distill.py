@@ -1,6 +1,6 @@
-"""A small draft model: a few of the target's own layers, taught to say what the whole target says.
+"""A small draft model: a few of the target's own layers, trained to write what the whole target writes.
 
-Embeddings, last norm and output matrix stay the target's: only the layers learn.
+Embeddings, last norm and output matrix stay the target's: only the layers are trained.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from speclab.drafters.training import Schedule, train
 
 
 def layers_of(recipe: Recipe, depth: int) -> tuple[int, ...]:
-    """Return which of a target's layers the draft model starts from."""
+    """Return the target's layers that the draft model starts from."""
     return recipe.draft_model.layers or tuple(dict.fromkeys((0, 1, depth - 2, depth - 1)))
 
 
 def initial(weights: Weights, layers: tuple[int, ...]) -> Weights:
-    """Return float32 copies of some layers of a state dict, numbered anew."""
+    """Return float32 copies of some layers of a state dict, renumbered from 0."""
     return {
         f"model.layers.{number}.{name.removeprefix(prefix)}": tensor.float()
         for number, prefix in enumerate(f"model.layers.{layer}." for layer in layers)
@@ -37,7 +37,7 @@ def initial(weights: Weights, layers: tuple[int, ...]) -> Weights:
 
 
 def run(recipe: Recipe, corpus_folder: Path, folder: Path, say: Callable[[str], None]) -> Weights:
-    """Train the draft model of a recipe; go on where an earlier run stopped; return all its weights.
+    """Train the draft model of a recipe, continuing an earlier run that was stopped; return all its weights.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def run(recipe: Recipe, corpus_folder: Path, folder: Path, say: Callable[[str], 
     corpus_folder, folder : Path
         Of the corpus, and of checkpoint and log.
     say : callable
-        Gets a line now and then.
+        Called with a progress line now and then.
     """
     model = paths.root() / recipe.target
     target, source, how = TargetNetwork.load(model), read_weights(model), recipe.draft_model
@@ -81,33 +81,35 @@ def states(weights: Weights, target: TargetNetwork, tokens: Tensor) -> Tensor:
 def distilled_loss(
     weights: Weights, target: TargetNetwork, batch: Batch, final: int, common_start: int, how: DraftModelRecipe
 ) -> tuple[Tensor, dict[str, float]]:
-    """Return the loss of a draft model on a batch, and the share of answer tokens that it says as the target does."""
-    at = torch.arange(batch.tokens.shape[1])
+    """Return the loss of a draft model on a batch, and the share of answer tokens that it predicts correctly."""
+    position = torch.arange(batch.tokens.shape[1])
     ends, prompts = batch.lengths.unsqueeze(1), batch.prompts.unsqueeze(1)
-    of_answer = ((at >= prompts - 1) & (at + 1 < ends)).flatten()
-    of_prompt = ((at >= common_start) & (at < prompts - 1)).flatten()
+    of_answer = ((position >= prompts - 1) & (position + 1 < ends)).flatten()
+    of_prompt = ((position >= common_start) & (position < prompts - 1)).flatten()
     places = ((of_answer | of_prompt) if how.prompt_weight else of_answer).nonzero().squeeze(1)
     is_answer = of_answer[places]
     following = batch.tokens.flatten()[places + 1]
     share = torch.where(is_answer, 1.0, how.prompt_weight)
-    wanted = rms_norm(batch.states[:, :, final].flatten(0, 1)[places], target.norm, target.shape.epsilon)
-    goal = Goal(wanted, target.head, torch.where(is_answer, following, -1), share / share.sum(), how.greedy_share)
+    target_states = rms_norm(batch.states[:, :, final].flatten(0, 1)[places], target.norm, target.shape.epsilon)
+    goal = Goal(
+        target_states, target.head, torch.where(is_answer, following, -1), share / share.sum(), how.greedy_share
+    )
     value, chosen = cross_entropy(states(weights, target, batch.tokens).flatten(0, 1)[places], target.head, goal)
     return value, {"right": float((chosen == following)[is_answer].float().mean())}
 
 
 @torch.inference_mode()
 def replay(weights: Weights, target: TargetNetwork, rows: CorpusRows, batch_tokens: int) -> dict[str, float]:
-    """Return what vLLM would accept of k drafts on answers that are known, as `replay.Tally` says.
+    """Return what vLLM would accept of k drafts on known answers, as in `replay.Tally`.
 
-    Where all drafts before were right the draft model has read the answer itself, so one pass over it tells all.
+    Where all earlier drafts were right, the draft model has read the answer itself, so one pass over it suffices.
     """
     tally = Tally(K)
     for chosen in rows.in_order(batch_tokens):
         batch = rows.batch(chosen)
-        said = (states(weights, target, batch.tokens) @ target.head.T).argmax(-1)
+        drafted = (states(weights, target, batch.tokens) @ target.head.T).argmax(-1)
         right = torch.zeros_like(batch.tokens, dtype=torch.bool)
-        right[:, :-2] = said[:, 1:-1] == batch.tokens[:, 2:]
+        right[:, :-2] = drafted[:, 1:-1] == batch.tokens[:, 2:]
         reached, on = torch.zeros_like(batch.tokens), torch.ones_like(right)
         for depth in range(K):
             shifted = torch.zeros_like(right)

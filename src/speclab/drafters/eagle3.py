@@ -1,8 +1,8 @@
-"""The EAGLE-3 head: its network as vLLM runs it, and the loss of several draft steps one after the other.
+"""The EAGLE-3 head: its network as vLLM runs it, and several successive draft steps.
 
 Position i reads the target's states there and the embedding of token i + 1, and drafts token i + 2. A later draft step
-reads its own last state instead of the target's; it sees the keys of the first step up to position i and those of its
-own steps, at the positions they stand for ("training-time test": Li et al. 2025, arXiv:2503.01840; names and order as
+reads its own last state instead of the target's; it attends to the keys of the first step up to position i and to
+those of its own steps, at their positions ("training-time test": Li et al. 2025, arXiv:2503.01840; names and order as
 in vLLM's ``llama_eagle3.py``).
 """
 
@@ -33,7 +33,7 @@ class Head:
     draft_ids : Tensor
         [draft vocabulary], int64, rising: the target's token of each draft token.
     reads : tuple[int, ...]
-        Which of the corpus' kept layers it reads, by their place there.
+        Which of the corpus's kept layers it reads, by position.
     """
 
     shape: Shape
@@ -48,7 +48,7 @@ def initial(target: TargetNetwork, last_layer: Weights, draft_ids: Tensor, reads
     Parameters
     ----------
     target : TargetNetwork
-        What the head drafts for.
+        The network that the head drafts for.
     last_layer : Weights
         The target's last layer by transformers' names, without a prefix.
     draft_ids : Tensor
@@ -56,13 +56,13 @@ def initial(target: TargetNetwork, last_layer: Weights, draft_ids: Tensor, reads
     reads : tuple[int, ...]
         As in `Head`.
     seed : int
-        Of the weights that look at embeddings, which the target has none of.
+        Seed of the weights that read embeddings, which the target has no counterpart of.
     """
-    shape, chance = target.shape, torch.Generator().manual_seed(seed)
+    shape, generator = target.shape, torch.Generator().manual_seed(seed)
     weights = {f"{LAYER}{name}": tensor.float() for name, tensor in last_layer.items()}
     for name in ("q_proj", "k_proj", "v_proj"):
         key = f"{LAYER}self_attn.{name}.weight"
-        of_embeddings = 0.01 * torch.randn(weights[key].shape, generator=chance)
+        of_embeddings = 0.01 * torch.randn(weights[key].shape, generator=generator)
         weights[key] = torch.cat((of_embeddings, weights[key]), dim=1)
     weights[f"{LAYER}hidden_norm.weight"] = weights[f"{LAYER}input_layernorm.weight"].clone()
     weights[f"{LAYER}input_layernorm.weight"] = torch.ones(shape.hidden)
@@ -85,7 +85,7 @@ class Unrolled:
     batch : Batch
         Sequences.
     roots : Tensor
-        [roots], places in the flattened [rows x length] that are drafted from.
+        [roots], positions in the flattened [rows x length] that are drafted from.
     """
 
     def __init__(self, head: Head, embeddings: Tensor, batch: Batch, roots: Tensor):
@@ -119,7 +119,7 @@ class Unrolled:
         return rms_norm(self._states, self._w["norm.weight"], self.shape.epsilon)
 
     def keep(self, which: Tensor) -> None:
-        """Go on with some of the roots only: `which` is a mask over them."""
+        """Continue with some of the roots only: `which` is a mask over them."""
         self.roots, self._states = self.roots[which], self._states[which]
 
     def _input(self, states: Tensor, places: Tensor) -> Tensor:
@@ -141,10 +141,10 @@ class Unrolled:
         return dense[0], dense[1]
 
     def _attended(self, q: Tensor) -> Tensor:
-        """Return what the roots' queries [roots, heads, head_width] see, [roots, heads x head_width]."""
+        """Return what queries [roots, heads, head_width] attend to, [roots, heads x head_width]."""
         (rows, length), width = self._tokens.shape, self.shape.head_width
         whole = q.new_zeros(rows * length, *q.shape[1:]).index_put((self.roots,), q)
-        # heads that share a key lie one after the other: [rows, kv_heads, group, length, head_width]
+        # heads that share a key are adjacent: [rows, kv_heads, group, length, head_width]
         grouped = whole.unflatten(0, (rows, length)).unflatten(2, (self.shape.kv_heads, -1)).permute(0, 2, 3, 1, 4)
         (keys, values), later = self._keys[0], self._keys[1:]
         shared = grouped.flatten(2, 3) @ keys.transpose(2, 3)

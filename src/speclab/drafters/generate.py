@@ -1,4 +1,4 @@
-"""Let the target write many answers at once, and keep the hidden states that it passes through."""
+"""Let the target write many answers at once, and keep its hidden states."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PREFILL_TOKENS = 2048
 GROW_BY = 32
 """Tokens by which caches grow."""
 SHRINK_AT = 0.8
-"""Rows are moved together when no more than this share of them still writes."""
+"""Finished rows are dropped when no more than this share of the rows is still writing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class GeneratedRow:
     prompt : int
         How many of them are the prompt's.
     states : Tensor
-        [length - 1, kept layers, hidden], bfloat16: the last token was never read. Empty where none was asked for.
+        [length - 1, kept layers, hidden], bfloat16: the last token was never read. Empty if none was requested.
     """
 
     tokens: Tensor
@@ -66,15 +66,15 @@ def write(
     target : TargetNetwork
         The network.
     prompts : sequence of sequence of int
-        Tokens, at least one each. Work is least where their lengths are alike.
+        Tokens, at least one each. Prompts of similar length take the least work.
     most : int
         Tokens of an answer at most.
     stops : sequence of int
         Tokens that end an answer; they are part of it.
     keep : sequence of int
-        After how many layers the residual stream is kept, un-normed: 0 is the embeddings.
+        Numbers of layers after which the residual stream is kept, un-normed: 0 is the embeddings.
     chance : Chance, optional
-        How to draw; greedy where not given.
+        How to draw; greedy by default.
     """
     rows, shape = len(prompts), target.shape
     lengths = torch.tensor([len(prompt) for prompt in prompts])
@@ -103,7 +103,7 @@ def write(
         if int(ends.max()) > caches[0][0].shape[2]:
             for index, (keys, values) in enumerate(caches):
                 caches[index] = _grown(keys), _grown(values)
-        at = ends[row_of] - 1  # a row that is done reads its last token again, and nobody looks
+        at = ends[row_of] - 1  # a finished row reads its last token again, which is ignored
         last = _read_token(target, tokens[row_of, at], row_of, at, states, keep, caches)
     return [
         GeneratedRow(tokens[row, : ends[row]], len(prompts[row]), states[row, : ends[row] - 1]) for row in range(rows)

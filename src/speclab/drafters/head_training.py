@@ -24,13 +24,13 @@ from speclab.errors import UserError
 
 
 def draft_ids(rows: CorpusRows, vocabulary: int, size: int) -> Tensor:
-    """Return the tokens that a head can draft, rising: those that answers hold most often, then the lowest numbers."""
+    """Return the tokens that a head can draft, rising: the most frequent in answers, then the lowest numbers."""
     order = torch.argsort(rows.counted(vocabulary), descending=True, stable=True)
     return order[: min(size, vocabulary)].sort().values
 
 
 def _kept_ids(folder: Path, rows: CorpusRows, vocabulary: int, size: int) -> Tensor:
-    """Return the draft vocabulary that a run began with: shards that came later do not change it."""
+    """Return the draft vocabulary that a run began with: later shards do not change it."""
     file = folder / "draft_ids.safetensors"
     if not file.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -39,18 +39,18 @@ def _kept_ids(folder: Path, rows: CorpusRows, vocabulary: int, size: int) -> Ten
 
 
 def run(recipe: Recipe, corpus_folder: Path, folder: Path, say: Callable[[str], None]) -> Head:
-    """Train the head of a recipe; go on where an earlier run stopped; return it.
+    """Train the head of a recipe, continuing an earlier run that was stopped; return it.
 
     Parameters
     ----------
     recipe : Recipe
         What and how.
     corpus_folder : Path
-        Of the corpus; the training shards that are there are used.
+        Of the corpus; the training shards that exist are used.
     folder : Path
         Of checkpoint and log.
     say : callable
-        Gets a line now and then.
+        Called with a progress line now and then.
     """
     model = paths.root() / recipe.target
     target = TargetNetwork.load(model)
@@ -94,7 +94,7 @@ def beginning(recipe: Recipe, target: TargetNetwork, ids: Tensor, reads: tuple[i
     ids : Tensor
         The draft vocabulary, rising.
     reads : tuple[int, ...]
-        Which of the corpus' states it reads, by their place there.
+        Which of the corpus's states it reads, by position.
     """
     prefix = f"model.layers.{target.shape.layers - 1}."
     source = read_weights(paths.root() / recipe.target)
@@ -103,7 +103,7 @@ def beginning(recipe: Recipe, target: TargetNetwork, ids: Tensor, reads: tuple[i
 
 
 def going_on(recipe: Recipe, target: TargetNetwork, reads: tuple[int, ...]) -> Head:
-    """Return the head that a recipe starts from, to be trained further.
+    """Return the head that a recipe starts from, for further training.
 
     Parameters
     ----------
@@ -116,9 +116,9 @@ def going_on(recipe: Recipe, target: TargetNetwork, reads: tuple[int, ...]) -> H
         It reads other layers, or another target.
     """
     folder, layers = paths.root() / str(recipe.head.start), recipe.head_layers(target.shape.layers)
-    told = json.loads((folder / "config.json").read_text(encoding="utf-8"))["eagle_aux_hidden_state_layer_ids"]
-    if tuple(told) != layers:
-        raise UserError(f"{paths.shown(folder)} reads the target after layers {told}, the recipe after {list(layers)}",
+    saved_layers = json.loads((folder / "config.json").read_text(encoding="utf-8"))["eagle_aux_hidden_state_layer_ids"]
+    if tuple(saved_layers) != layers:
+        raise UserError(f"{paths.shown(folder)} reads after layers {saved_layers}, the recipe after {list(layers)}",
                         "write the same in head.layers", key="head.start")  # fmt: skip
     saved = load_file(str(folder / "model.safetensors"))
     ids = saved["d2t"] + torch.arange(len(saved["d2t"]))
@@ -132,16 +132,16 @@ def going_on(recipe: Recipe, target: TargetNetwork, reads: tuple[int, ...]) -> H
 
 @dataclass(frozen=True, slots=True)
 class Teacher:
-    """The target, as far as the loss asks it.
+    """The target, as far as the loss needs it.
 
     Attributes
     ----------
     target : TargetNetwork
-        Itself.
+        The network.
     draft_ids : Tensor
         The draft vocabulary.
     final : int
-        Place of its last layer's states in the corpus.
+        Position of its last layer's states in the corpus.
     common_start : int
         Tokens that all prompts begin with.
     """
@@ -153,8 +153,8 @@ class Teacher:
 
     def numbers(self, tokens: Tensor) -> Tensor:
         """Return the draft vocabulary's numbers of tokens; -1 where it has none."""
-        at = torch.searchsorted(self.draft_ids, tokens).clamp(max=len(self.draft_ids) - 1)
-        return torch.where(self.draft_ids[at] == tokens, at, -1)
+        number = torch.searchsorted(self.draft_ids, tokens).clamp(max=len(self.draft_ids) - 1)
+        return torch.where(self.draft_ids[number] == tokens, number, -1)
 
 
 def unrolled_loss(
@@ -162,7 +162,7 @@ def unrolled_loss(
 ) -> tuple[Tensor, dict[str, float]]:
     """Return the loss of some draft steps on a batch, and the share of right drafts of each.
 
-    A later step is trained where all drafts before it were right: only there its own can be accepted.
+    A later step is trained only where all drafts before it were right: only there can its own be accepted.
     """
     length = batch.tokens.shape[1]
     at = torch.arange(length)
@@ -176,7 +176,7 @@ def unrolled_loss(
     answering, last = (
         of_answer.flatten(),
         (ends - 1).expand_as(of_answer).flatten() + torch.arange(len(batch.tokens)).repeat_interleave(length) * length,
-    )  # the place of each row's last token
+    )  # the position of each row's last token
     target, head_rows = teacher.target, teacher.target.head[teacher.draft_ids]
     unrolled = Unrolled(head, target.embeddings, batch, roots)
     total, whole, figures = torch.zeros(()), 0.0, {}
@@ -204,7 +204,7 @@ def unrolled_loss(
 
 @torch.inference_mode()
 def replay(head: Head, teacher: Teacher, rows: CorpusRows, batch_tokens: int) -> dict[str, float]:
-    """Return what vLLM would accept of k drafts on answers that are known, as `replay.Tally` says."""
+    """Return what vLLM would accept of k drafts on known answers, as in `replay.Tally`."""
     tally = Tally(K)
     for chosen in rows.in_order(batch_tokens):
         batch = rows.batch(chosen)
@@ -213,7 +213,7 @@ def replay(head: Head, teacher: Teacher, rows: CorpusRows, batch_tokens: int) ->
 
 
 def chain(head: Head, teacher: Teacher, batch: Batch, k: int) -> Tensor:
-    """Return how many of k drafts from each place are right one after the other, [rows, length]."""
+    """Return how many of k drafts from each position are right before the first wrong one, [rows, length]."""
     length = batch.tokens.shape[1]
     at = torch.arange(length)
     roots = (at >= batch.prompts.unsqueeze(1) - 1) & (at + 2 < batch.lengths.unsqueeze(1))

@@ -11,7 +11,7 @@ from pathlib import Path
 from textwrap import dedent
 
 LONGEST = 1200
-"""Characters of a function at most; a longer one would be left out for its tokens anyway."""
+"""Most characters of a function; a longer one would have too many tokens anyway."""
 SKIPPED = ("test", "idlelib", "lib2to3", "site-packages", "turtledemo", "ensurepip", "encodings")
 
 
@@ -25,10 +25,10 @@ class LibraryFunction:
 
 @cache
 def functions() -> tuple[LibraryFunction, ...]:
-    """Return the documented functions and methods of the running Python's standard library, in order of their files."""
+    """Return the documented functions and methods of the running Python's standard library, in file order."""
     root = Path(sysconfig.get_path("stdlib"))
     files = sorted(file for file in root.rglob("*.py") if not _is_skipped(file.relative_to(root)))
-    return tuple(found for file in files for found in _of_file(file))
+    return tuple(function for file in files for function in _of_file(file))
 
 
 def _is_skipped(file: Path) -> bool:

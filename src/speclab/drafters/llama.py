@@ -1,7 +1,7 @@
 """The parts of a Llama-type network that corpus and training share: norm, rotation, one layer, and the target whole.
 
 Plain functions of tensors. transformers' own model is not used for them: its caches grow by copying, which at 256 rows
-costs more than the arithmetic, and it hands out hidden states only for whole sequences.
+costs more than the arithmetic, and it returns hidden states only for whole sequences.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer's weights; q, k, v and gate, up lie one below the other, so that each is one product."""
+    """One layer's weights; q, k, v and gate, up are stacked, so that each takes one product."""
 
     before_attention: Tensor
     qkv: Tensor
@@ -194,7 +194,7 @@ def one_token(layer: Layer, x: Tensor, shape: Shape, keys: Tensor, values: Tenso
     x : Tensor
         [rows, hidden].
     keys, values : Tensor
-        Caches [rows, kv_heads, capacity, head_width], contiguous and used whole: of a part torch would make a copy.
+        Caches [rows, kv_heads, capacity, head_width], contiguous and used whole: torch would copy a part.
     lengths : Tensor
         [rows], tokens of each row that the caches hold already.
     """

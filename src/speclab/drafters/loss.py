@@ -1,4 +1,4 @@
-"""Cross-entropy against the target's distribution and its greedy token, computed in pieces, its gradients at once."""
+"""Cross-entropy against the target's distribution and its greedy token, in pieces, with its gradients."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 PIECE = 2**22
-"""Logits that exist at once: all of a batch's would be read from memory five times over."""
+"""Logits that exist at a time: all of a batch's would be read from memory five times over."""
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What some rows should say.
+    """What some rows should predict.
 
     Attributes
     ----------
     states : Tensor
-        [rows, hidden], the target's normed states whose distribution is to be met.
+        [rows, hidden], the target's normed states, whose distribution is to be matched.
     head : Tensor
         [draft vocabulary, hidden], the target's output rows of the draft vocabulary.
     greedy : Tensor
@@ -39,7 +39,7 @@ class Goal:
 
 
 def cross_entropy(states: Tensor, head: Tensor, goal: Goal) -> tuple[Tensor, Tensor]:
-    """Return the sum of weighted cross-entropies, and what the rows say.
+    """Return the sum of weighted cross-entropies, and the rows' predictions.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def cross_entropy(states: Tensor, head: Tensor, goal: Goal) -> tuple[Tensor, Ten
     head : Tensor
         [draft vocabulary, hidden], in bfloat16.
     goal : Goal
-        What they should say.
+        What they should predict.
 
     Returns
     -------
@@ -70,14 +70,14 @@ class _CrossEntropy(torch.autograd.Function):
             piece = slice(start, start + rows_at_once)
             logits = linear(states[piece], head).float()
             chosen[piece] = logits.argmax(-1)
-            said = logits.log_softmax(-1)
-            wanted = linear(goal.states[piece], goal.head).float().softmax(-1)
+            log_probabilities = logits.log_softmax(-1)
+            target = linear(goal.states[piece], goal.head).float().softmax(-1)
             greedy, weights = goal.greedy[piece], goal.weights[piece]
             rows = (greedy >= 0).nonzero().squeeze(1)
-            wanted[rows] *= 1 - goal.greedy_share
-            wanted[rows, greedy[rows]] += goal.greedy_share
-            total -= ((said * wanted).sum(-1) * weights).sum()
-            gradient = said.exp_().sub_(wanted).mul_(weights.unsqueeze(1)).to(states.dtype)
+            target[rows] *= 1 - goal.greedy_share
+            target[rows, greedy[rows]] += goal.greedy_share
+            total -= ((log_probabilities * target).sum(-1) * weights).sum()
+            gradient = log_probabilities.exp_().sub_(target).mul_(weights.unsqueeze(1)).to(states.dtype)
             of_states[piece] = gradient @ head
             if learns:
                 of_head += gradient.T @ states[piece]

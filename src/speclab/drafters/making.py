@@ -16,7 +16,7 @@ from speclab.drafters.training import LOG, source
 
 
 def make(part: Part, recipe: Recipe, work: Path, into: Path, notes: Path, say: Callable[[str], None]) -> Path:
-    """Train one drafter on a corpus that is there, save it, and return its folder.
+    """Train one drafter on an existing corpus, save it, and return its folder.
 
     Parameters
     ----------
@@ -25,14 +25,13 @@ def make(part: Part, recipe: Recipe, work: Path, into: Path, notes: Path, say: C
     recipe : Recipe
         How.
     work : Path
-        Folder with ``corpus``; checkpoint and log go beside it, and an interrupted training goes on from there.
+        Folder with ``corpus``; checkpoint and log go beside it, and an interrupted training continues from there.
     into : Path
         Folder for the drafter's own.
     notes : Path
-        Folder for what a card needs to know; where it is not in `into`, the layers that a draft model learnt are kept
-        beside it.
+        Folder for what a card needs; where it is not in `into`, a draft model's trained layers are kept beside it.
     say : callable
-        Gets a line now and then.
+        Called with a progress line now and then.
 
     Raises
     ------
@@ -60,16 +59,16 @@ def make(part: Part, recipe: Recipe, work: Path, into: Path, notes: Path, say: C
 
 
 def note(recipe: Recipe, work: Path, folder: Path) -> None:
-    """Keep beside the drafters what a card needs: the corpus by kind, the trainings' logs, the held-out prompts."""
+    """Save beside the drafters what a card needs: the corpus by kind, the trainings' logs, the held-out prompts."""
     folder.mkdir(parents=True, exist_ok=True)
     planned = corpus.plan(recipe, work / "corpus")
     written = {file.stem: corpus.load(file) for file in corpus.files(work / "corpus")}
-    kinds = Counter(each.kind for name in written for each in planned[name])
+    kinds = Counter(prompt.kind for name in written for prompt in planned[name])
     answers = sum(int((shard.lengths - shard.prompts).sum()) for shard in written.values())
     prompt_tokens = sum(int(shard.prompts.sum()) for shard in written.values())
-    counted = [(f"{kind} prompts", count) for kind, count in sorted(kinds.items())]
-    counted += [("shards", len(written)), ("prompt tokens", prompt_tokens), ("answer tokens", answers)]
-    lines = ["what,count", *(f"{what},{count}" for what, count in counted)]
+    counts = [(f"{kind} prompts", count) for kind, count in sorted(kinds.items())]
+    counts += [("shards", len(written)), ("prompt tokens", prompt_tokens), ("answer tokens", answers)]
+    lines = ["what,count", *(f"{name},{count}" for name, count in counts)]
     whole.write(folder / "corpus.csv", "\n".join(lines) + "\n", "the corpus in numbers")
     prompts.save(planned[corpus.HELD_OUT], folder / "held_out.jsonl")
     for part in ("head", "draft-model"):

@@ -1,4 +1,4 @@
-"""Serve a drafter by real vLLM, and read from its own counters what is accepted of it."""
+"""Serve a drafter with real vLLM, and read from vLLM's counters how many drafts are accepted."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from speclab.lab import Arm, Lab, Sampling, Speculation, Target
 from speclab.prompts.base import Prompt
 
 TOKENS = 192
-"""Tokens of an answer at most."""
+"""Most tokens of an answer."""
 IN_FLIGHT = 4
 HELD_OUT, STUBS = 60, 20
 
 
 class Accepted(Frozen):
-    """What vLLM's counters said over one set of prompts."""
+    """What vLLM's counters showed over one set of prompts."""
 
     drafter: str
     set: str
@@ -48,7 +48,7 @@ def sets(recipe: Recipe, notes: Path) -> dict[str, list[Prompt]]:
     Parameters
     ----------
     recipe : Recipe
-        Its seed decides which stubs.
+        Its seed selects the stubs.
     notes : Path
         Folder with ``held_out.jsonl``, which the training wrote; without it that set is left out.
     """
@@ -86,7 +86,7 @@ def lab_of(target: str, name: str | None = None) -> Lab:
 def run(
     recipe: Recipe, folder: Path, notes: Path, k: int, say: Callable[[str], None], lab: str | None = None
 ) -> list[Accepted]:
-    """Serve a drafter and return what was accepted of it on each set, greedily.
+    """Serve a drafter and return its acceptance on each set, at temperature 0.
 
     Parameters
     ----------
@@ -99,9 +99,9 @@ def run(
     k : int
         Draft tokens at each step.
     say : callable
-        Gets a line for each set.
+        Called with a line for each set.
     lab : str, optional
-        Whose server flags are used; the lab of the recipe's target where not given.
+        The lab whose server flags are used; that of the recipe's target by default.
 
     Raises
     ------
@@ -114,9 +114,9 @@ def run(
     speculation = Speculation(method=method, model=str(folder.resolve()), num_speculative_tokens=k)
     arm = Arm(lab=base.name, arm=folder.name, label=folder.name, speculation=speculation)
     log = paths.root() / ".build" / "drafters" / f"{folder.name}.log"
-    wanted = sets(recipe, notes)
+    prompts_by_set = sets(recipe, notes)
     try:
-        return asyncio.run(_measured(served, arm, log, wanted, say))
+        return asyncio.run(_measured(served, arm, log, prompts_by_set, say))
     except EngineFailure as failure:
         raise UserError(f"vLLM {failure.kind}: {failure.reason}", f"read {paths.shown(log)}") from None
 
@@ -133,12 +133,12 @@ def table(rows: Sequence[Accepted]) -> pd.DataFrame:
 
 
 async def _measured(
-    lab: Lab, arm: Arm, log: Path, wanted: dict[str, list[Prompt]], say: Callable[[str], None]
+    lab: Lab, arm: Arm, log: Path, prompts_by_set: dict[str, list[Prompt]], say: Callable[[str], None]
 ) -> list[Accepted]:
     sampling = Sampling(temperature=0, max_tokens=TOKENS, seed=lab.sampling.seed)
     rows = []
     async with vllm.opening(lab, arm, log).engine() as engine:
-        for name, prompts in wanted.items():
+        for name, prompts in prompts_by_set.items():
             before = await engine.read()
             await _send_all(engine, prompts, sampling)
             row = accepted(arm, name, prompts, before, await engine.read(), engine.identity.source)
@@ -161,18 +161,18 @@ async def _send_all(engine: Engine, prompts: Sequence[Prompt], sampling: Samplin
 
 
 def accepted(arm: Arm, name: str, prompts: Sequence[Prompt], before: Reading, after: Reading, source: str) -> Accepted:
-    """Return what was accepted between two readings of a server's counters.
+    """Return the acceptance between two readings of a server's counters.
 
     Parameters
     ----------
     arm : Arm
-        Served.
+        The arm that was served.
     name : str
-        Of the set.
+        Name of the set.
     prompts : sequence of Prompt
-        Sent between the readings, and nothing else.
+        The prompts sent between the readings; nothing else was sent.
     before, after : Reading
-        Counters run from the server's start; those of the first may not be there yet.
+        Counters run from the server's start; those of the first may not exist yet.
     source : str
         The badge of the engine.
 
@@ -194,5 +194,5 @@ def _method(folder: Path) -> str:
     file = folder / "config.json"
     if not file.exists():
         raise UserError(f"no drafter in {paths.shown(folder)}", "train one: speclab drafter train")
-    named = json.loads(file.read_text(encoding="utf-8")).get("architectures") or [""]
-    return "eagle3" if "eagle3" in named[0].lower() else "draft_model"
+    architectures = json.loads(file.read_text(encoding="utf-8")).get("architectures") or [""]
+    return "eagle3" if "eagle3" in architectures[0].lower() else "draft_model"

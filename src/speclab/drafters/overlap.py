@@ -1,4 +1,4 @@
-"""Keep what the drafters are judged by out of what they learn from."""
+"""Keep what the drafters are judged on out of what they learn from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 RUN = 13
 """Words in a row that two texts may not share."""
 SHORTEST = 6
-"""A short text is recognised by half its words, but by no fewer than these."""
+"""A short text is recognised by half its words, but by no fewer than this."""
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -17,7 +17,7 @@ def words(text: str) -> tuple[str, ...]:
 
 
 class Judged:
-    """Texts that measure a drafter: recognised in others by a run of words that both have.
+    """Texts that a drafter is judged on, recognised in other texts by a shared run of words.
 
     Parameters
     ----------
@@ -29,16 +29,16 @@ class Judged:
         self._whole: set[tuple[str, ...]] = set()
         self._runs: dict[int, set[tuple[str, ...]]] = {}
         for text in texts:
-            found = words(text)
-            self._whole.add(found)
-            length = min(RUN, max(SHORTEST, (len(found) + 1) // 2))
-            self._runs.setdefault(length, set()).update(_runs(found, length))
+            text_words = words(text)
+            self._whole.add(text_words)
+            length = min(RUN, max(SHORTEST, (len(text_words) + 1) // 2))
+            self._runs.setdefault(length, set()).update(_runs(text_words, length))
 
     def shares(self, text: str) -> bool:
         """Whether a text is one of them, or has a run of words in common with one."""
-        found = words(text)
-        return found in self._whole or any(
-            run in runs for length, runs in self._runs.items() for run in _runs(found, length)
+        text_words = words(text)
+        return text_words in self._whole or any(
+            run in runs for length, runs in self._runs.items() for run in _runs(text_words, length)
         )
 
 

@@ -1,4 +1,4 @@
-"""What the target is asked, where it does not ask itself: openings, templates and tasks of this project's own."""
+"""What the target is asked, besides the questions it writes itself: this project's openings, templates and tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OPENINGS = (
     "Define",
     "Show that", "In simple words,", "Imagine", "Let's",
 )  # fmt: skip
-"""How user turns that the target writes begin; it goes on by itself."""
+"""Openings of user turns, which the target continues."""
 
 VERBS = (
     "count", "find", "get", "remove", "filter", "replace", "split", "merge", "sort", "reverse", "rotate", "swap",
@@ -110,7 +110,7 @@ def topics() -> tuple[str, ...]:
 
 
 def templated(count: int, seed: int) -> list[str]:
-    """Return questions, each a template with one or two topics; every topic comes about as often as every other."""
+    """Return questions, each a template with one or two topics; all topics occur about equally often."""
     chance, known = random.Random(f"{seed}/templated"), topics()
     order: list[str] = []
     questions: list[str] = []
@@ -123,7 +123,7 @@ def templated(count: int, seed: int) -> list[str]:
 
 
 def function_task(stub: str, body: str, chance: random.Random) -> tuple[str, str]:
-    """Return kind and text of a task about a function; half are stubs to complete, as the lab's completion prompts."""
+    """Return kind and text of a task about a function; half are stubs to complete, like the lab's prompts."""
     kind = chance.choices(("completion", "revision", "explanation"), (5, 4, 1))[0]
     if kind == "completion":
         return kind, stub

@@ -13,7 +13,7 @@ from speclab.engines.weights import read_after
 from speclab.lab import Name
 
 MINUTES = 60
-"""What that recipe takes on two cores with nothing else running, about."""
+"""About what the kept recipe takes on two cores with nothing else running."""
 
 Count = Annotated[int, Field(strict=True, ge=0, le=10_000_000)]
 Some = Annotated[int, Field(strict=True, gt=0, le=10_000_000)]
@@ -25,43 +25,43 @@ class CorpusRecipe(Chosen):
     """What the target is asked, and how long it answers."""
 
     sampled_questions: Count = 3200
-    """User turns that the target writes itself, from an opening, before those that are no use are left out."""
+    """User turns that the target writes itself from an opening, before unusable ones are dropped."""
     sampled_stubs: Count = 1600
     """Function stubs that it writes itself, likewise."""
     templated_questions: Count = 2200
     library_functions: Count = 2600
     """Prompts from functions of Python's standard library: to be completed, revised, explained."""
     held_out: Some = 128
-    """Prompts that are kept from training."""
+    """Prompts that are held out from training."""
     prompt_tokens: Some = 256
     """Longer prompts are left out."""
     answer_tokens: Some = 160
     rows: Some = 128
     """Rows of a shard; they are written together."""
     layers: tuple[Count, ...] | None = None
-    """After which layers states are kept, beside those that the head reads and the last one."""
+    """Layers whose states are kept, besides those that the head reads and the last one."""
 
 
 class HeadRecipe(Chosen):
     """How the EAGLE-3 head is made."""
 
     start: str | None = None
-    """A head that was made before, to go on from: its folder, from the checkout's root. Its draft vocabulary stays."""
+    """An existing head to continue from: its folder, from the checkout's root. Its draft vocabulary stays."""
     layers: tuple[Count, ...] | None = None
-    """After which layers of the target it reads; (2, n/2, n-3) of n where not given."""
+    """Layers of the target whose outputs it reads; (2, n/2, n-3) of n by default."""
     shards: Some | None = None
-    """The corpus' first so many; as many as there are where not given."""
+    """How many of the corpus's shards to use, from the first; all by default."""
     beside: tuple[str, ...] = ()
     """Folders of other corpora of the same target, from the checkout's root, to learn from as well."""
     draft_vocabulary: Some = 12_288
     steps: Some = 3000
     batch_tokens: Some = 2048
     unrolled: Annotated[int, Field(strict=True, gt=0, le=8)] = 4
-    """Draft steps that are trained one after the other on each sequence."""
+    """Successive draft steps that are trained on each sequence."""
     single_share: Share = 0.15
     """Share of the steps, at the start, that train the first draft step alone."""
     step_decay: Share = 0.8
-    """A draft step weighs this times the one before it."""
+    """Weight of a draft step relative to the one before it."""
     greedy_share: Share = 0.5
     """Weight of the greedy token beside the target's distribution."""
     prompt_weight: Share = 0.3
@@ -78,7 +78,7 @@ class DraftModelRecipe(Chosen):
     """How the small draft model is distilled."""
 
     layers: tuple[Count, ...] | None = None
-    """Layers of the target that it starts from; the first two and the last two where not given."""
+    """Layers of the target that it starts from; the first two and the last two by default."""
     steps: Some = 500
     batch_tokens: Some = 2048
     rate: Rate = 5e-4
@@ -88,29 +88,29 @@ class DraftModelRecipe(Chosen):
 
 
 class Recipe(Chosen):
-    """All of it."""
+    """A whole recipe."""
 
     name: Name
     """What the drafters are called: ``<name>-eagle3``."""
     target: str
     """The target's folder, from the checkout's root."""
     licence: str = "that of the target"
-    """Of the drafters; the card says it."""
+    """The drafters' licence, as the card states it."""
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**31)] = 9
     corpus: CorpusRecipe = CorpusRecipe()
     head: HeadRecipe = HeadRecipe()
     draft_model: DraftModelRecipe = DraftModelRecipe()
 
     def head_layers(self, depth: int) -> tuple[int, ...]:
-        """Return after which of a target's layers the head reads it: the recipe's, or vLLM's default."""
+        """Return the target's layers whose outputs the head reads: the recipe's, or vLLM's default."""
         return self.head.layers if self.head.layers is not None else read_after(depth)
 
     def kept_layers(self, depth: int) -> tuple[int, ...]:
-        """Return after which of a target's layers the corpus keeps states, rising."""
+        """Return the target's layers after which the corpus keeps states, rising."""
         return tuple(sorted({*(self.corpus.layers or ()), *self.head_layers(depth), depth}))
 
     def scaled(self, factor: float) -> Recipe:
-        """Return a recipe of so many times the corpus and the steps."""
+        """Return a recipe with the corpus and the steps scaled by a factor."""
 
         def times(part: Chosen, *names: str) -> Chosen:
             return part.model_copy(update={name: max(1, round(factor * getattr(part, name))) for name in names})

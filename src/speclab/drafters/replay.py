@@ -1,4 +1,4 @@
-"""What a server would accept on answers that are known: it drafts, keeps what is right, and goes on behind it."""
+"""What a server would accept on known answers: it drafts, keeps what is right, and continues after it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import Tensor
 from speclab.drafters.batches import Batch
 
 K = 3
-"""Draft positions that drafters are judged by."""
+"""Draft positions that drafters are judged at."""
 
 
 class Tally:
@@ -29,17 +29,17 @@ class Tally:
         Parameters
         ----------
         right : Tensor
-            [rows, length]: how many tokens of the draft that begins two tokens on are right, one after the other.
+            [rows, length]: how many tokens of the draft that begins two tokens on are right before the first wrong one.
         batch : Batch
             The answers.
         """
         for row, (length, prompt) in enumerate(zip(batch.lengths.tolist(), batch.prompts.tolist(), strict=True)):
-            at = prompt - 1
-            while at + 2 < length:
-                reached = int(right[row, at])
+            position = prompt - 1
+            while position + 2 < length:
+                reached = int(right[row, position])
                 self.drafts += 1
                 self.accepted[:reached] += 1
-                at += reached + 1
+                position += reached + 1
 
     def figures(self) -> dict[str, float]:
         """Return ``length`` (1 + accepted tokens a draft) and ``position_0`` on, shares of all drafts."""

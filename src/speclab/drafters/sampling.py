@@ -1,4 +1,4 @@
-"""User turns that the target writes itself: its chat template up to the user's first words, and what it adds."""
+"""User turns that the target writes itself, from its chat template up to the user's first words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from speclab.drafters.generate import Chance, write
 from speclab.drafters.llama import TargetNetwork
 
 MOST = {"question": 48, "stub": 96}
-"""Tokens of a sampled turn at most."""
+"""Most tokens of a sampled turn."""
 TOP = 50
 """Likeliest tokens among which a sampled prompt's next is drawn, at temperature 1."""
 

@@ -1,4 +1,4 @@
-"""The training loop of both drafters: bound by steps, not by time, so that a slow machine gives the same weights."""
+"""The training loop of both drafters: limited by steps, not by time, so that a slow machine gives the same weights."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Schedule:
     seed: int
 
     def factor(self, step: int) -> float:
-        """Return what the rates are multiplied with: a line up, then a half cosine down to 5%."""
+        """Return the factor of the rates: a linear warm-up, then a half cosine down to 5%."""
         rising = max(1.0, self.warm_up * self.steps)
         if step < rising:
             return (step + 1) / rising
@@ -54,7 +54,7 @@ class Schedule:
 
 
 Loss = Callable[[Batch, int], tuple[Tensor, dict[str, float]]]
-"""Takes a batch and the step's number; gives the loss, and figures to log."""
+"""Takes a batch and the step's number; returns the loss, and figures to log."""
 Judge = Callable[[], dict[str, float]]
 
 
@@ -67,7 +67,7 @@ def train(
     folder: Path,
     say: Callable[[str], None],
 ) -> None:
-    """Train `weights` in place; go on from the folder's checkpoint where there is one.
+    """Train `weights` in place, continuing from the folder's checkpoint if there is one.
 
     Parameters
     ----------
@@ -80,11 +80,11 @@ def train(
     loss : callable
         As `Loss`.
     judge : callable
-        Figures over held-out rows, asked for every `JUDGE_EVERY` steps and at the end.
+        Returns figures over held-out rows; called every `JUDGE_EVERY` steps and at the end.
     folder : Path
         Of checkpoint and log.
     say : callable
-        Gets a line now and then.
+        Called with a progress line now and then.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for tensor in weights.values():
@@ -110,15 +110,15 @@ def train(
             recent[name] = 0.95 * recent.get(name, figure) + 0.05 * figure
         done = step + 1
         if done % 20 == 0:
-            each = (time.monotonic() - began) / (done - first)
+            step_s = (time.monotonic() - began) / (done - first)
             shown = " ".join(f"{name} {figure:.3f}" for name, figure in recent.items())
-            say(f"step {done} of {schedule.steps}: {shown}; {each:.2f} s a step, "
-                f"{each * (schedule.steps - done) / 60:.0f} min left")  # fmt: skip
+            say(f"step {done} of {schedule.steps}: {shown}; {step_s:.2f} s a step, "
+                f"{step_s * (schedule.steps - done) / 60:.0f} min left")  # fmt: skip
         if done % JUDGE_EVERY == 0 or done == schedule.steps:
             judged = judge()
             say(f"step {done}: " + " ".join(f"{name} {figure:.3f}" for name, figure in judged.items()))
             _log(folder / LOG, {"step": done, "loss": recent["loss"], **judged})
-        if done % SAVE_EVERY == 0 or done == schedule.steps:  # what is saved has been judged: going on asks no more
+        if done % SAVE_EVERY == 0 or done == schedule.steps:  # after judging: a resumed run does not judge again
             _save(folder, done, weights, optimiser)
 
 
@@ -135,27 +135,27 @@ def _batches(rows: CorpusRows, schedule: Schedule, first: int) -> Iterator[list[
 
 
 def _save(folder: Path, step: int, weights: Weights, optimiser: Any) -> None:
-    kept = {"step": step, "weights": {name: tensor.detach() for name, tensor in weights.items()},
+    checkpoint = {"step": step, "weights": {name: tensor.detach() for name, tensor in weights.items()},
             "optimiser": optimiser.state_dict()}  # fmt: skip
-    torch.save(kept, folder / ".checkpoint.new")
+    torch.save(checkpoint, folder / ".checkpoint.new")
     (folder / ".checkpoint.new").replace(folder / "checkpoint.pt")
 
 
 def _resumed(folder: Path, weights: Weights, optimiser: Any) -> int:
-    """Take weights and optimiser from the folder's checkpoint, and from its log what came later."""
+    """Load weights and optimiser from the folder's checkpoint, and drop later rows from its log."""
     if not (folder / "checkpoint.pt").exists():
         (folder / LOG).unlink(missing_ok=True)
         return 0
-    kept = torch.load(folder / "checkpoint.pt", weights_only=True)
+    checkpoint = torch.load(folder / "checkpoint.pt", weights_only=True)
     if (folder / LOG).exists():
         head, *rows = (folder / LOG).read_text(encoding="utf-8").splitlines(keepends=True)
-        before = [row for row in rows if int(row.split(",")[0]) <= kept["step"]]
-        whole.write(folder / LOG, head + "".join(before), "the log of a training")
+        earlier = [row for row in rows if int(row.split(",")[0]) <= checkpoint["step"]]
+        whole.write(folder / LOG, head + "".join(earlier), "the log of a training")
     with torch.no_grad():
         for name, tensor in weights.items():
-            tensor.copy_(kept["weights"][name])
-    optimiser.load_state_dict(kept["optimiser"])
-    return int(kept["step"])
+            tensor.copy_(checkpoint["weights"][name])
+    optimiser.load_state_dict(checkpoint["optimiser"])
+    return int(checkpoint["step"])
 
 
 def _log(file: Path, row: dict[str, float]) -> None:

@@ -1,4 +1,4 @@
-"""What is tried on a head: changes of its recipe, each alone and for a short time."""
+"""Trials of a head: changes to its recipe, each on its own and for a short time."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ class RecipeChange(Chosen):
     """What one trial does differently."""
 
     seed: Any = None
-    """Of the head and of the order of its batches; the corpus stays."""
+    """Seed of the head and of the order of its batches; the corpus stays."""
     head: dict[str, Any] = {}
     """Keys of `recipe.HeadRecipe`."""
 
 
 class Trials(Chosen):
-    """What is tried."""
+    """A set of trials."""
 
     steps: Some
-    """Of each training whose change does not say otherwise."""
+    """Steps of each training whose change does not set its own."""
     changes: dict[Name, RecipeChange]
 
 
 def kept() -> Path:
-    """Return the file of what was tried beside the kept recipe."""
+    """Return the file of trials beside the kept recipe."""
     return recipes.kept().parent / "trials.yml"
 
 
@@ -47,7 +47,7 @@ def load(file: Path, base: Recipe) -> dict[str, Recipe]:
     file : Path
         A YAML file of `Trials`.
     base : Recipe
-        What they change.
+        The recipe that they change.
 
     Raises
     ------
@@ -56,24 +56,24 @@ def load(file: Path, base: Recipe) -> dict[str, Recipe]:
     """
     trials = validated(Trials, read_yaml(file), file)
     if UNCHANGED in trials.changes:
-        raise UserError("is the trial that nothing is changed in", "call yours otherwise", file=file,
+        raise UserError("is the name of the trial without changes", "choose another name", file=file,
                         key=f"changes.{UNCHANGED}")  # fmt: skip
     changes = {UNCHANGED: RecipeChange(), **trials.changes}
     return {name: _changed(base, trials.steps, name, change, file) for name, change in changes.items()}
 
 
 def _changed(base: Recipe, steps: int, name: str, change: RecipeChange, file: Path) -> Recipe:
-    asked = base.model_dump()
-    asked["head"] |= {"steps": steps, **change.head}
+    recipe = base.model_dump()
+    recipe["head"] |= {"steps": steps, **change.head}
     if change.seed is not None:
-        asked["seed"] = change.seed
+        recipe["seed"] = change.seed
     with mistakes_of(name, file):
-        return validated(Recipe, asked)
+        return validated(Recipe, recipe)
 
 
 @contextmanager
 def mistakes_of(name: str, file: Path) -> Iterator[None]:
-    """Give a mistake of one trial the place where its author wrote it."""
+    """Point a mistake in one trial to the place where its author wrote it."""
     try:
         yield
     except UserError as error:
@@ -81,7 +81,7 @@ def mistakes_of(name: str, file: Path) -> Iterator[None]:
 
 
 def described(recipe: Recipe, unchanged: Recipe) -> str:
-    """Return what a trial changes, in the recipe's own keys."""
-    before = {"seed": unchanged.seed, **unchanged.head.model_dump(mode="json")}
-    now = {"seed": recipe.seed, **recipe.head.model_dump(mode="json")}
-    return ", ".join(f"{key} {value}" for key, value in now.items() if value != before[key])
+    """Return what a trial changes, by the recipe's keys."""
+    base_values = {"seed": unchanged.seed, **unchanged.head.model_dump(mode="json")}
+    values = {"seed": recipe.seed, **recipe.head.model_dump(mode="json")}
+    return ", ".join(f"{key} {value}" for key, value in values.items() if value != base_values[key])

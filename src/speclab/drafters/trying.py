@@ -1,4 +1,4 @@
-"""Short trainings of a head, each with one change of its recipe: what it brings, before an hour is spent on it."""
+"""Short trainings of a head, each with one change to its recipe, to see its effect before spending an hour on it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SERVED = "eagle3"
 
 
 def run(recipes: Mapping[str, Recipe], work: Path, *, workers: int, say: Callable[[str], None]) -> None:
-    """Train the head of each trial; go on where an earlier run stopped.
+    """Train the head of each trial, continuing an earlier run that was stopped.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def run(recipes: Mapping[str, Recipe], work: Path, *, workers: int, say: Callabl
     work : Path
         Folder with ``corpus``; each trial has one of its own in ``trials``, and its head there in ``eagle3``.
     workers : int
-        Trials at the same time, each on one thread: two threads of one training wait for each other.
+        Trials that run at the same time, on one thread each: two threads of one training wait for each other.
     say : callable
         A module's function: the workers call it with a line now and then.
 
@@ -42,11 +42,11 @@ def run(recipes: Mapping[str, Recipe], work: Path, *, workers: int, say: Callabl
     stamp.hold(recipes[UNCHANGED], work / "corpus")
     for name, recipe in recipes.items():
         stamp.hold(recipe, _folder(work, name), "head")
-    longest_first = sorted(recipes.items(), key=lambda each: -each[1].head.steps)  # keeps all workers busy to the end
+    longest_first = sorted(recipes.items(), key=lambda item: -item[1].head.steps)  # keeps all workers busy to the end
     with processes.pool(workers) as pool:
         started = [pool.submit(_train, name, recipe, work, say) for name, recipe in longest_first]
-        for each in as_completed(started):
-            each.result()
+        for training in as_completed(started):
+            training.result()
 
 
 def _folder(work: Path, name: str) -> Path:

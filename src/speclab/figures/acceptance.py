@@ -26,7 +26,7 @@ from speclab.figures.panels import (
 from speclab.figures.style import WORKLOADS, Styles, styled
 
 LABEL_ROOM = 0.06
-"""Height that a line's name needs, as a share of the axis from 0 to 1."""
+"""Height that a line's label needs, as a share of the axis from 0 to 1."""
 
 
 @styled

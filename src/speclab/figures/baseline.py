@@ -1,4 +1,4 @@
-"""Where the spare compute was: the baseline's own curve, and the check that its occupancy is what it says."""
+"""Where the spare compute was: the baseline's own curve, and a check of its stated occupancy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from speclab.lab import BASELINE
 
 @styled
 def spare_compute(findings: pd.DataFrame, ridge_tokens: float | None = None, workload: str = "chat") -> Figure:
-    """Draw the baseline's throughput over concurrency against what doubling the rows at no cost would give.
+    """Draw the baseline's throughput over concurrency against what it would be if more rows were free.
 
     Parameters
     ----------

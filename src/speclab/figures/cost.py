@@ -1,4 +1,4 @@
-"""What a step costs with speculation, and what has to come back for it."""
+"""What a step costs with speculation, and what it must gain in return."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def step_anatomy(findings: pd.DataFrame, styles: Styles, workload: str = "chat")
 
 @styled
 def break_even(findings: pd.DataFrame, styles: Styles, arms: tuple[str, ...]) -> Figure:
-    """Draw the tokens per step that an arm needs against those that it gets, over concurrency."""
+    """Draw the tokens per step that an arm needs and those that it gets, over concurrency."""
     rows = findings[findings["arm"].isin(arms)]
     needed, got = pick(rows, "break_even_length"), pick(rows, "tokens_per_step")
     if needed.empty:
@@ -105,8 +105,8 @@ def break_even(findings: pd.DataFrame, styles: Styles, arms: tuple[str, ...]) ->
 def ngram_cost_and_return(findings: pd.DataFrame, styles: Styles, arm: str) -> Figure:
     """Draw what n-gram adds to a step beside what it brings back, workload by workload."""
     here = findings[(findings["concurrency"] == findings["concurrency"].min())]
-    wanted = ("drafting_time", "tokens_per_step", "break_even_length")
-    known = [set(pick(here, name, arm=arm)["workload"]) for name in wanted]
+    required = ("drafting_time", "tokens_per_step", "break_even_length")
+    known = [set(pick(here, name, arm=arm)["workload"]) for name in required]
     workloads = in_order(set.intersection(*known), WORKLOADS)
     if not workloads:
         return nothing_to_draw()

@@ -30,8 +30,7 @@ def coverage(table: pd.DataFrame) -> Figure:
     heights = {tuple(row): -index for index, row in enumerate(scenarios.itertuples(index=False))}
     for offset, (finding, (marker, colour, name)) in zip((0.12, -0.12), SHOWN.items(), strict=True):
         rows = table[table["finding"] == finding]
-        places = zip(rows["scenario"], rows["blocks"], strict=True)
-        at = [heights[place] + offset for place in places]
+        at = [heights[key] + offset for key in zip(rows["scenario"], rows["blocks"], strict=True)]
         axis.hlines(at, rows["share_low"], rows["share_high"], color=colour, linewidth=1.6)
         axis.plot(rows["share"], at, linestyle="none", marker=marker, color=colour, label=name)
     axis.set_yticks(list(heights.values()), [f"{scenario}, {blocks} blocks" for scenario, blocks in heights])

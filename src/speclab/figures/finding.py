@@ -1,4 +1,4 @@
-"""Any finding of the catalogue over concurrency: what a new metric is first looked at with."""
+"""Any finding of the catalogue over concurrency: a first look at a new metric."""
 
 from __future__ import annotations
 

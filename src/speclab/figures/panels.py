@@ -1,4 +1,4 @@
-"""What several figures share: a panel for each workload, a line for each arm, labels at the lines."""
+"""What several figures share: a panel for each workload, a line for each arm, labels on the lines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def pick(findings: pd.DataFrame, finding: str, **where: Any) -> pd.DataFrame:
 
 
 def row_of(findings: pd.DataFrame, finding: str, **where: Any) -> pd.Series:
-    """Return the one row of a finding at one place that has a value.
+    """Return the one row of a finding that has a value and matches `where`.
 
     Raises
     ------
@@ -37,7 +37,7 @@ def row_of(findings: pd.DataFrame, finding: str, **where: Any) -> pd.Series:
     """
     rows = pick(findings, finding, **where)
     if len(rows) != 1:
-        raise LookupError(f"{len(rows)} values of {finding} at {where}, 1 wanted")
+        raise LookupError(f"{len(rows)} values of {finding} at {where}, expected 1")
     return rows.iloc[0]
 
 
@@ -47,20 +47,20 @@ def colour_of(style: ArmStyle, *rows: pd.Series) -> str:
 
 
 def failed_points(axis: Axes, rows: pd.DataFrame, marker: str, x: str = "concurrency", y: str = "value") -> None:
-    """Draw in grey, over what is there, the points of rows that failed a check."""
+    """Draw the points of rows that failed a check again, in grey."""
     bad = rows[rows["status"] != OK]
     axis.plot(bad[x], bad[y], linestyle="none", marker=marker, color=GREY, zorder=3)
 
 
 def in_order(names: Iterable[str], order: Iterable[str]) -> list[str]:
-    """Return the names that occur, in a given order, others after them."""
+    """Return the names that occur: those in `order` first, in that order, then the others."""
     present = list(dict.fromkeys(names))
     known = [name for name in order if name in present]
     return known + [name for name in present if name not in known]
 
 
 def drawn(rows: pd.DataFrame, styles: Styles, *without: str) -> dict[str, ArmStyle]:
-    """Return the styles of the arms that occur in some rows, `without` some."""
+    """Return the styles of the arms that occur in some rows, except those in `without`."""
     present = set(rows["arm"]) - set(without)
     return {arm: style for arm, style in styles.items() if arm in present}
 
@@ -72,9 +72,9 @@ def in_flight(rows: pd.DataFrame) -> str:
 
 
 def nothing_to_draw() -> Figure:
-    """Return a figure that says that it has nothing to show."""
+    """Return a figure that states that there is nothing to show."""
     figure = Figure(figsize=(WIDE[0], 1.0), layout="constrained")
-    figure.text(0.5, 0.5, "there is nothing here that this figure could show", ha="center", color=GREY)
+    figure.text(0.5, 0.5, "no data for this figure", ha="center", color=GREY)
     return figure
 
 
@@ -118,13 +118,13 @@ def arm_lines(axis: Axes, rows: pd.DataFrame, styles: Styles) -> list[tuple[ArmS
 
 
 def arm_legend(figure: Figure, styles: Styles) -> None:
-    """Name the arms above the panels, four to a line, where lines lie too close to be named beside."""
+    """Name the arms above the panels, four to a line, where lines are too close to be labelled."""
     lines = [Line2D([], [], label=style.label, **style.as_line()) for style in styles.values()]
     figure.legend(handles=lines, loc="outside upper left", ncols=min(len(styles), 4), fontsize=9.5)
 
 
 def crowded(values: Iterable[float], height: float, rows: int = 16) -> bool:
-    """Return whether lines that start at these values lie too close to be named where they start.
+    """Return whether lines that start at these values are too close to be labelled at their starts.
 
     Parameters
     ----------
@@ -133,27 +133,27 @@ def crowded(values: Iterable[float], height: float, rows: int = 16) -> bool:
     height : float
         What the vertical axis spans, in the same unit.
     rows : int
-        How many names fit above each other.
+        How many labels fit above each other.
     """
     ordered = sorted(values)
     return any(above - below < height / rows for below, above in itertools.pairwise(ordered))
 
 
 def label_starts(axis: Axes, starts: Sequence[tuple[ArmStyle, float, float]], gap_points: float = 13.0) -> None:
-    """Name each line above its first point, where lines lie apart; pushed up where names would overlap."""
+    """Label each line above its first point; a label is pushed up where it would overlap another."""
     figure = axis.get_figure()
     if figure is None or not starts:
         return
     height_points = axis.get_position().height * figure.get_figheight() * 72  # type: ignore[union-attr]
     bottom, top = axis.get_ylim()
     ordered = sorted(starts, key=lambda start: start[2])
-    wanted = [(value - bottom) / (top - bottom) * height_points for _, _, value in ordered]
-    placed = spread(wanted, gap_points)
-    for (style, x, value), at, want in zip(ordered, placed, wanted, strict=True):
+    desired = [(value - bottom) / (top - bottom) * height_points for _, _, value in ordered]
+    placed = spread(desired, gap_points)
+    for (style, x, value), at, offset in zip(ordered, placed, desired, strict=True):
         axis.annotate(
             style.label,
             (x, value),
-            xytext=(0, at - want + 5),
+            xytext=(0, at - offset + 5),
             textcoords="offset points",
             va="bottom",
             color=style.colour,
@@ -163,21 +163,21 @@ def label_starts(axis: Axes, starts: Sequence[tuple[ArmStyle, float, float]], ga
         )
 
 
-def spread(wanted: Sequence[float], gap: float) -> list[float]:
-    """Return rising places for labels: as wanted, but each at least `gap` above the one before it."""
+def spread(desired: Sequence[float], gap: float) -> list[float]:
+    """Return rising positions for labels: as desired, but each at least `gap` above the one before it."""
     placed: list[float] = []
-    for want in wanted:
-        placed.append(max(want, placed[-1] + gap) if placed else want)
+    for offset in desired:
+        placed.append(max(offset, placed[-1] + gap) if placed else offset)
     return placed
 
 
 def badge(figure: Figure, source: str) -> None:
-    """Write where the numbers come from under a figure, as every figure must."""
+    """Write the source of the numbers under a figure, as every figure must."""
     figure.supxlabel(source, fontsize=8.5, color=GREY, ha="right", x=0.995)
 
 
 def failed_note(rows: pd.DataFrame) -> str:
-    """Return what grey means in a figure of these rows, to be read before the source; empty where none is."""
+    """Return a note on grey points, to precede the source of a figure; empty where no row failed a check."""
     return "grey: failed a check · " if (rows["status"] != OK).any() else ""
 
 

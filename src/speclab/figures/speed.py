@@ -1,4 +1,4 @@
-"""How much faster, where it stops, and what one trades for it."""
+"""How much faster speculation is, and where the gain ends."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from speclab.lab import BASELINE
 def speed_up(findings: pd.DataFrame, styles: Styles) -> Figure:
     """Draw the speed-up over concurrency for each workload, with the points where it crosses 1.
 
-    Lines are named in the last panel where all arms are in it and there is room, else in a legend.
+    Lines are labelled in the last panel if all arms are in it and there is room, else in a legend.
     """
     rows = pick(findings, "speed_up")
     arms = drawn(rows, styles, BASELINE)

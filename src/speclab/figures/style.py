@@ -21,12 +21,12 @@ BLACK, ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE = (
 )  # fmt: skip
 GREY = "#767676"
 HALO = (withStroke(linewidth=2.5, foreground="white"),)
-"""Behind a text that may lie on a line, as ``path_effects``."""
+"""Outline of a text that may lie on a line, as ``path_effects``."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArmStyle:
-    """How one arm is drawn; markers and lines differ too, so that a grey print can be read."""
+    """How one arm is drawn; markers and lines differ too, so that a greyscale print can be read."""
 
     label: str
     colour: str
@@ -54,7 +54,7 @@ _BY_METHOD: dict[str | None, tuple[tuple[str, str, Any], ...]] = {
 """Colour, marker and line of a method's first arm, its second, and so on; None: an arm that does not speculate."""
 
 _MORE_MARKERS = "*8HXd>v<ph"
-"""For arms beyond those looks, in shades of the method's first colour."""
+"""Markers of further arms, which are in shades of the method's first colour."""
 
 WORKLOADS = {"chat": "Chat", "completion": "Code completion", "revision": "Code revision"}
 
@@ -75,7 +75,7 @@ SETTINGS: dict[Any, Any] = {
     "lines.markersize": 5.5,
     "legend.frameon": False,
     "savefig.facecolor": "white",
-    "svg.hashsalt": "speclab",  # ids by content, not by chance
+    "svg.hashsalt": "speclab",  # ids by content, not random
     "svg.fonttype": "path",
 }
 
@@ -84,10 +84,10 @@ def styles_of(lab: Lab) -> dict[str, ArmStyle]:
     """Return how a lab's arms are drawn: by their method and their place among the lab's arms of that method.
 
     A lab's ``looks`` come first; an arm that is added at the end of a lab changes no other arm's style. No two arms
-    share a colour or, up to 16 arms, a marker, so that a grey print can be read too.
+    share a colour or, up to 16 arms, a marker, so that a greyscale print can be read too.
     """
     styles: dict[str, ArmStyle] = {}
-    for name in sorted(lab.arms, key=lambda name: name not in lab.looks):  # stable: else in the lab's order
+    for name in sorted(lab.arms, key=lambda name: name not in lab.looks):  # stable: the rest in the lab's order
         chosen = {key: value for key, value in lab.looks.get(name, Look()) if value is not None}
         if isinstance(chosen.get("line"), tuple):
             chosen["line"] = (0, chosen["line"])
@@ -110,7 +110,7 @@ def _next_style(arm: Arm, taken: Iterable[ArmStyle]) -> ArmStyle:
 
 
 def _more(colour: str) -> Iterator[tuple[str, str, Any]]:
-    """Return looks without end: shades of a colour from three quarters black to three quarters white."""
+    """Yield looks without end: shades of a colour from three quarters black to three quarters white."""
     for place in itertools.count():
         share = 1.5 * ((0.2 + 0.618 * place) % 1) - 0.75  # steps of the golden ratio fill a range evenly
         other = 0.0 if share < 0 else 1.0

@@ -1,4 +1,4 @@
-"""What one trades for throughput: the server's tokens per second against each user's."""
+"""The trade-off of throughput: the server's tokens per second against each user's."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from speclab.figures.style import HALO, ArmStyle, Styles, styled
 from speclab.findings.pairs import OK
 
 SIZE = (6.3, 5.2)
-"""Inches: narrow enough that its letters can be read on a phone, where it is as wide as the screen."""
+"""Inches: narrow enough to be legible on a phone, where it is as wide as the screen."""
 
 NEAR = 0.05
-"""Points nearer to each other than this, as a share of the picture's two sides together, share one number."""
+"""Points closer to each other than this, as a share of the figure's two sides together, share one number."""
 
 LOW = 0.08
-"""Points lower than this share of the picture have their number on the right: under them are those of the axis."""
+"""Points below this share of the figure have their number on the right: those of the axis are below them."""
 
 _KEYS = ["arm", "concurrency"]
 
@@ -35,7 +35,7 @@ def trade_off(
     """Draw system throughput against per-user throughput, one curve an arm, a point for each concurrency.
 
     Up and to the right is better: more tokens from the server, and more for each user. Every point carries the 95%
-    intervals of both, and its number of requests in flight where it stands apart from its neighbours.
+    intervals of both, and its number of requests in flight where it is clear of its neighbours.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def trade_off(
     styles : Styles
         How its arms are drawn.
     called : mapping of str to float
-        Points that are called out with their two figures: the concurrency by arm.
+        Points that are called out with their two values: the concurrency by arm.
     published : mapping of str to (float, float), optional
         What was published for a called-out point: tokens per second for each user and from the server, by arm.
     workload : str
@@ -76,11 +76,11 @@ def trade_off(
     for arm, concurrency in called.items():
         for _, row in points[(points["arm"] == arm) & (points["concurrency"] == concurrency)].iterrows():
             _call_out(axis, row, styles[arm])
-    for arm, (each, together) in (published or {}).items():
+    for arm, (per_user, total) in (published or {}).items():
         style = styles[arm]
-        axis.plot(each, together, marker=style.marker, markersize=8, markerfacecolor="white", linestyle="none",
+        axis.plot(per_user, total, marker=style.marker, markersize=8, markerfacecolor="white", linestyle="none",
                   markeredgecolor=style.colour, markeredgewidth=1.6, zorder=5)  # fmt: skip
-        axis.annotate("published", (each, together), xytext=(8, -9), textcoords="offset points", fontsize=9,
+        axis.annotate("published", (per_user, total), xytext=(8, -9), textcoords="offset points", fontsize=9,
                       color=style.colour, path_effects=HALO)  # fmt: skip
     axis.legend(fontsize=9.5, loc="upper right", handlelength=3.2)
     badge(figure, f"small numbers: requests in flight · bars: 95% intervals\n{failed_note(points)}{source_of(system)}")

@@ -1,1 +1,1 @@
-"""How often a 95% interval of ours holds the truth: labs whose truth is known, made many times over."""
+"""How often our 95% intervals hold the truth: labs whose truth is known, simulated many times over."""

@@ -1,4 +1,4 @@
-"""A small lab on the simulated engine: the whole way from a closed loop's records to findings, many times over."""
+"""A small lab on the simulated engine: the whole path from a closed loop's records to findings, many times over."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ K = 8
 def lab_of(name: str, window_s: float = 6.0) -> Lab:
     """Return a simulated lab with short answers and short cells.
 
-    How long each answer is belongs to the lab, as it does at temperature 0: it is the same in every one made.
+    Answer lengths belong to the lab, as they do at temperature 0: they are the same each time it is made.
 
     Raises
     ------
     UserError
-        There is no such lab, or it says nothing to simulate it by.
+        There is no such lab, or it has no assumptions to simulate it with.
     """
     lab = labs.load(name)
     if lab.simulated is None:
@@ -51,7 +51,7 @@ def lab_of(name: str, window_s: float = 6.0) -> Lab:
 
 
 def arms_of(lab: Lab, name: str) -> tuple[Arm, Arm]:
-    """Return the baseline, and an arm made an n-gram drafter that pays at few requests in flight and not at many."""
+    """Return the baseline, and an arm turned into an n-gram drafter that pays off at few requests in flight only."""
     drafter = SimulatedDrafter(
         host_ms_per_step=2.5,
         acceptance={WORKLOAD: (0.50, 0.25, 0.125, 0.0625, 0.03, 0.015, 0.008, 0.004)},
@@ -64,7 +64,9 @@ def arms_of(lab: Lab, name: str) -> tuple[Arm, Arm]:
 def tables_of_lab(lab: str, arm: str, seed: int) -> lab_tables.Tables:
     """Return the tables of one small lab; the seed shuffles its prompts and decides which drafts are accepted."""
     small = lab_of(lab)
-    return lab_tables.of([_cell(small, each, at, seed) for each in arms_of(small, arm) for at in CONCURRENCIES])
+    return lab_tables.of(
+        [_cell(small, lab_arm, concurrency, seed) for lab_arm in arms_of(small, arm) for concurrency in CONCURRENCIES]
+    )
 
 
 def intervals(of_labs: Sequence[lab_tables.Tables]) -> pd.DataFrame:
@@ -73,11 +75,11 @@ def intervals(of_labs: Sequence[lab_tables.Tables]) -> pd.DataFrame:
     The truth is that of all labs together: every token of all of them, as one lab with as many repeats.
     """
     as_repeats = [_numbered(tables, index) for index, tables in enumerate(of_labs)]
-    together = _findings(*(pd.concat(each, ignore_index=True) for each in zip(*as_repeats, strict=True)))
+    together = _findings(*(pd.concat(frames, ignore_index=True) for frames in zip(*as_repeats, strict=True)))
     places = zip(together["finding"], together["concurrency"], strict=True)
     truth = Truth(dict(zip(map(place, *zip(*places, strict=True)), together["value"], strict=True)))
     apart = [_apart(tables, str(index)) for index, tables in enumerate(of_labs)]
-    return beside(_findings(*(pd.concat(each, ignore_index=True) for each in zip(*apart, strict=True))), truth)
+    return beside(_findings(*(pd.concat(frames, ignore_index=True) for frames in zip(*apart, strict=True))), truth)
 
 
 def _numbered(tables: lab_tables.Tables, repeat: int) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -100,16 +102,18 @@ def _cell(lab: Lab, arm: Arm, concurrency: int, seed: int) -> Cell:
     """Run one cell in virtual time and keep it in memory."""
     opening = simulated.opening(lab, arm, WORKLOAD, seed_key=str(seed))
     prompt_set = prompts.load(WORKLOAD, seed)
-    made: list[tuple[CellLog, EngineIdentity]] = []
+    measured: list[tuple[CellLog, EngineIdentity]] = []
 
     async def run() -> None:
         async with opening.engine() as engine:
-            made.append((await run_cell(engine, prompt_set, concurrency, lab.phases, lab.sampling), engine.identity))
+            measured.append(
+                (await run_cell(engine, prompt_set, concurrency, lab.phases, lab.sampling), engine.identity)
+            )
 
     with asyncio.Runner(loop_factory=opening.loop_factory) as runner:
         runner.run(run())
-    log, identity = made[0]
-    asked = CellSpec(
+    log, identity = measured[0]
+    spec = CellSpec(
         lab=lab.name, arm=arm.arm, workload=WORKLOAD, concurrency=concurrency, repeat=0, engine="simulated",
         device=identity.device, target=lab.target.model, phases=lab.phases, sampling=lab.sampling,
         speculation=arm.speculation, server=vllm_flags.of(lab, arm), environment=lab.environment,
@@ -117,8 +121,8 @@ def _cell(lab: Lab, arm: Arm, concurrency: int, seed: int) -> Cell:
         code_version="coverage",
     )  # fmt: skip
     record = CellRecord(
-        asked=asked,
-        asked_sha256=asked.sha256,
+        asked=spec,
+        asked_sha256=spec.sha256,
         status="ok",
         window_s=lab.phases.window_s,
         readings=tuple(reading.model_copy(update={"at_s": reading.at_s - log.start_s}) for reading in log.readings),

@@ -1,7 +1,7 @@
-"""The whole experiment, and the file it leaves (minutes).
+"""The whole experiment, which takes minutes, and the file that it writes.
 
 ``python -m speclab.interval_coverage.experiment --lab LAB --arm ARM`` names the simulated lab and the arm that the
-engine's row is made of.
+engine's row is made from.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def file() -> Path:
 
 
 def read() -> pd.DataFrame:
-    """Return the result that the experiment has left, as `run` returns it.
+    """Return the experiment's last result, as `run` returns it.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def run(lab: str, arm: str, seeds: int = SEEDS, workers: int | None = None) -> p
     seeds : int
         Labs of each scenario.
     workers : int, optional
-        Processes; as many as cores where not given.
+        Processes; one per core by default.
 
     Returns
     -------
@@ -94,12 +94,15 @@ def run(lab: str, arm: str, seeds: int = SEEDS, workers: int | None = None) -> p
             for scenario in SCENARIOS
         ]
         labs = list(pool.map(partial(engine_lab.tables_of_lab, lab, arm), range(seeds), chunksize=CHUNK))
-        made = [
-            (scenario.name, scenario.blocks, pd.concat([each.result() for each in results], ignore_index=True))
+        by_scenario = [
+            (scenario.name, scenario.blocks, pd.concat([future.result() for future in results], ignore_index=True))
             for scenario, results in waiting
         ]
-    made.append((ENGINE, BLOCKS_TO_RESAMPLE, engine_lab.intervals(labs)))
-    rows = [held(found).assign(scenario=name, blocks=blocks, seeds=seeds) for name, blocks, found in made]
+    by_scenario.append((ENGINE, BLOCKS_TO_RESAMPLE, engine_lab.intervals(labs)))
+    rows = [
+        held(scenario_rows).assign(scenario=name, blocks=blocks, seeds=seeds)
+        for name, blocks, scenario_rows in by_scenario
+    ]
     table = pd.concat(rows, ignore_index=True)
     first = ["scenario", "blocks", "seeds"]
     return table[[*first, *table.columns.difference(first, sort=False)]]
@@ -109,11 +112,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the experiment and keep its result."""
     parser = argparse.ArgumentParser(prog=MAKE.partition(" --")[0], description=__doc__)
     parser.add_argument("--lab", required=True, help="a simulated lab of labs/")
-    parser.add_argument("--arm", required=True, help="its arm that stands for the one that speculates")
+    parser.add_argument("--arm", required=True, help="its arm that takes the part of the speculating one")
     parser.add_argument("--out", type=Path, default=file(), help="the table; data/coverage/coverage.csv by default")
-    given = parser.parse_args(arguments)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    run(given.lab, given.arm).to_csv(given.out, index=False, float_format=DIGITS)
+    options = parser.parse_args(arguments)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    run(options.lab, options.arm).to_csv(options.out, index=False, float_format=DIGITS)
 
 
 if __name__ == "__main__":

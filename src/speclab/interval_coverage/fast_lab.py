@@ -1,7 +1,7 @@
 """A lab in closed form: its true speed-up and crossover can be written down, and a cell of it takes milliseconds.
 
-Every row of a batch of b steps together; a step takes ``a + c b`` milliseconds, which scatters and remembers itself for
-a while; an answer has its own acceptance for all of its steps, as texts do. Nothing else happens.
+All rows of a batch of b step together; a step takes ``a + c b`` milliseconds, with noise that is correlated over time;
+an answer has its own acceptance for all of its steps, as texts do. Nothing else happens.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _NOT_MADE = ("answers", "answer_tokens", "answer_ms", "answer_rates", "drafts", 
 
 @dataclass(frozen=True, slots=True)
 class FastLab:
-    """What is true, and what makes it scatter.
+    """The true values of a lab, and the sources of its noise.
 
     Attributes
     ----------
     concurrencies : tuple of int
         Requests in flight.
     baseline_ms, arm_ms : tuple of float
-        A step takes the first number and the second for each row, ms.
+        A step takes the first number plus the second for each row, ms.
     k, acceptance : int, float
         Draft tokens of a step; the share of them that is accepted, in the mean over answers.
     texts_differ : float
@@ -41,11 +41,11 @@ class FastLab:
     steps_per_answer : int
         Steps for which an answer keeps its own acceptance.
     jitter, remembers_s : float
-        Standard deviation of a step time's logarithm, and the seconds after which that is forgotten (1/e).
+        Standard deviation of a step time's logarithm, and its correlation time (to 1/e), s.
     drift : float
-        Standard deviation of a cell's whole speed, in logarithm: what changes from window to window and not within.
+        Standard deviation of the logarithm of a cell's overall speed, which changes between windows and not within one.
     window_s, repeats : float, int
-        Length of a cell's window, and how often each cell is run.
+        Length of a cell's window, and how many times each cell is run.
     """
 
     concurrencies: tuple[int, ...] = (1, 4, 16, 64)
@@ -76,7 +76,7 @@ class FastLab:
         return crossover(self.concurrencies, self.true_speed_up).value
 
     def tables(self, seed: int, blocks: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return the cells and blocks of one lab, as `speclab.metrics.summary` has them, by one seed."""
+        """Return the cells and blocks of one lab for one seed, as `speclab.metrics.summary` has them."""
         rng = np.random.default_rng([seed, 90])
         cells, parts = [], []
         for arm, cost in ((BASELINE, self.baseline_ms), (ARM, self.arm_ms)):
@@ -98,10 +98,10 @@ class FastLab:
         ends_s = np.cumsum(took_s)
         inside = ends_s < self.window_s
         tokens = self._tokens(rng, len(ends_s), rows, speculates)
-        place = (ends_s[inside] / self.window_s * blocks).astype(int)
+        block = (ends_s[inside] / self.window_s * blocks).astype(int)
 
         def summed(values: NDArray[np.float64]) -> NDArray[np.float64]:
-            return np.bincount(place, weights=values[inside], minlength=blocks).astype(np.float64)
+            return np.bincount(block, weights=values[inside], minlength=blocks).astype(np.float64)
 
         return pd.DataFrame(
             {
@@ -121,7 +121,7 @@ class FastLab:
         """Return the tokens of each step, all rows together, shape (steps,)."""
         if not speculates:
             return np.full(steps, float(rows))
-        # each row is somewhere inside an answer when the window opens
+        # each row is somewhere inside an answer when the window begins
         age = np.arange(steps)[:, None] + rng.integers(self.steps_per_answer, size=rows)
         answer = age // self.steps_per_answer
         weight = (1 - self.texts_differ) / max(self.texts_differ, 1e-9)

@@ -23,17 +23,17 @@ Truth = dict[tuple[str, float], float]
 
 
 def place(finding: str, concurrency: float) -> tuple[str, float]:
-    """Return where a true value stands; that of a crossover, which has no concurrency, under 0."""
+    """Return the key of a true value; a crossover, which has no concurrency, is under 0."""
     return finding, 0.0 if np.isnan(concurrency) else concurrency
 
 
 def truth_of(lab: FastLab) -> Truth:
-    """Return what is true of a lab in closed form."""
+    """Return the true values of a lab in closed form."""
     ratio = (1 + lab.k * lab.acceptance) / lab.true_speed_up
     values: Truth = {place("crossover", np.nan): lab.true_crossover if lab.true_crossover is not None else np.nan}
-    for at, speed_up, break_even in zip(lab.concurrencies, lab.true_speed_up, ratio, strict=True):
-        values["speed_up", at], values["break_even_length", at] = float(speed_up), float(break_even)
-        values["tokens_per_step", at] = 1 + lab.k * lab.acceptance
+    for concurrency, speed_up, break_even in zip(lab.concurrencies, lab.true_speed_up, ratio, strict=True):
+        values["speed_up", concurrency], values["break_even_length", concurrency] = float(speed_up), float(break_even)
+        values["tokens_per_step", concurrency] = 1 + lab.k * lab.acceptance
     return values
 
 
@@ -43,21 +43,21 @@ def intervals(lab: FastLab, seeds: Iterable[int], blocks: int) -> pd.DataFrame:
     Parameters
     ----------
     lab : FastLab
-        What is true.
+        The lab with the known truth.
     seeds : iterable of int
         One lab each; a row's ``source`` is its seed.
     blocks : int
-        Blocks that each window is resampled in.
+        Blocks by which each window is resampled.
     """
-    labs = [tuple(each.assign(source=str(seed)) for each in lab.tables(seed, blocks)) for seed in seeds]
-    cells, parts = (pd.concat(each, ignore_index=True) for each in zip(*labs, strict=True))
+    labs = [tuple(table.assign(source=str(seed)) for table in lab.tables(seed, blocks)) for seed in seeds]
+    cells, parts = (pd.concat(tables, ignore_index=True) for tables in zip(*labs, strict=True))
     # a source has its own baseline and its own repeats, so one table holds many labs
     table, _ = with_draws(cells, pd.DataFrame(), {BASELINE: 0, ARM: lab.k}, blocks=parts, resampled_in=blocks)
     return beside(table[table["arm"] == ARM], truth_of(lab))
 
 
 def beside(table: pd.DataFrame, truth: Truth) -> pd.DataFrame:
-    """Return the findings that have a true value with it beside them, `COLUMNS`."""
+    """Return the findings that have a true value, beside that value, `COLUMNS`."""
     rows = table[table["finding"].isin(FINDINGS)]
     true = [truth[place(f, c)] for f, c in zip(rows["finding"], rows["concurrency"], strict=True)]
     return rows.assign(truth=true)[COLUMNS].reset_index(drop=True)
@@ -83,8 +83,10 @@ def held(rows: pd.DataFrame) -> pd.DataFrame:
     low = rows["low"].fillna(-np.inf).where(is_crossover, rows["low"])
     high = rows["high"].fillna(np.inf).where(is_crossover, rows["high"])
     inside = (low <= rows["truth"]) & (rows["truth"] <= high)
-    made = rows.assign(held=inside, width=(rows["high"] - rows["low"]) / rows["truth"], resolved=rows["status"] == OK)
-    table = made.groupby("finding", sort=False).agg(
+    outcomes = rows.assign(
+        held=inside, width=(rows["high"] - rows["low"]) / rows["truth"], resolved=rows["status"] == OK
+    )
+    table = outcomes.groupby("finding", sort=False).agg(
         intervals=("held", "size"), held=("held", "sum"), resolved=("resolved", "mean"), width=("width", "median")
     )
     share, below, above = wilson(table["held"].to_numpy(float), table["intervals"].to_numpy(float))

@@ -1,6 +1,6 @@
-"""Attention of new positions over a cache: each sees what is cached, and the new ones up to itself.
+"""Attention of new positions over a cache: each attends to what is cached and to the new ones up to itself.
 
-Two ways, by what each kind of device has a kernel for; they give the same numbers.
+Two implementations, for the kernels that each kind of device has; they give the same numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Attend = Callable[[Any, Any, Any], Any]
 
 
 def flash(positions: int, keys: int) -> Attend:
-    """Return attention by PyTorch's flash kernel, which knows grouped heads and a causal tail by itself."""
+    """Return attention by PyTorch's flash kernel, which handles grouped heads and a causal tail itself."""
     tail = causal_lower_right(positions, keys)
 
     def attend(queries: Any, keys: Any, values: Any) -> Any:
@@ -29,7 +29,7 @@ def flash(positions: int, keys: int) -> Attend:
 def products(positions: int, keys: int, groups: int, dtype: Any, device: Any) -> Attend:
     """Return attention as two products with a softmax between them, heads that share keys side by side as queries.
 
-    On a CPU this takes half the time of PyTorch's own fused kernel in bfloat16, and as long in float32.
+    On a CPU this takes half the time of PyTorch's own fused kernel in bfloat16, and just as long in float32.
 
     Parameters
     ----------
@@ -46,15 +46,15 @@ def products(positions: int, keys: int, groups: int, dtype: Any, device: Any) ->
 
     def attend(queries: Any, keys: Any, values: Any) -> Any:
         rows, heads, positions, width = queries.shape
-        beside = queries.reshape(rows, heads // groups, groups * positions, width) * width**-0.5
-        scores = (beside @ keys.transpose(-1, -2)).add_(mask)
+        grouped = queries.reshape(rows, heads // groups, groups * positions, width) * width**-0.5
+        scores = (grouped @ keys.transpose(-1, -2)).add_(mask)
         return (scores.softmax(dim=-1) @ values).view(queries.shape)
 
     return attend
 
 
 def fitting(positions: int, keys: int, groups: int, dtype: Any, device: Any) -> Attend:
-    """Return the way that suits the device: flash for 16-bit numbers on a GPU, else products."""
+    """Return the implementation that suits the device: flash for 16-bit numbers on a GPU, else products."""
     if has_flash(dtype, device):
         return flash(positions, keys)
     return products(positions, keys, groups, dtype, device)

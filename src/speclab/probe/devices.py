@@ -1,4 +1,4 @@
-"""The device that a probe runs on: which, how much memory it has left, what it is called."""
+"""The device that a probe runs on: its kind, free memory and name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Kind = Literal["cpu", "cuda"]
 
 
 def chosen(kind: Kind | None) -> Kind:
-    """Return the kind of device that was asked for, or the fastest that there is.
+    """Return the kind of device that was asked for, or the fastest available.
 
     Raises
     ------
@@ -24,20 +24,22 @@ def chosen(kind: Kind | None) -> Kind:
     if kind == "cpu":
         return "cpu"
     try:
-        there: bool = needed("torch").cuda.is_available()
+        has_gpu: bool = needed("torch").cuda.is_available()
     except UserError:
         if kind is None:
             return "cpu"
         raise
-    if kind == "cuda" and not there:
+    if kind == "cuda" and not has_gpu:
         raise UserError(
-            "no CUDA device that PyTorch can use here", "take --device cpu, or a PyTorch built for CUDA", key="--device"
+            "no CUDA device that PyTorch can use here",
+            "use --device cpu, or install a PyTorch built for CUDA",
+            key="--device",
         )
-    return "cuda" if there else "cpu"
+    return "cuda" if has_gpu else "cpu"
 
 
 def free_bytes(kind: Kind) -> float:
-    """Return the memory of a device that a new process may have, byte."""
+    """Return the memory of a device that is available to a new process, byte."""
     if kind == "cpu":
         return float(psutil.virtual_memory().available)
     free, _ = needed("torch").cuda.mem_get_info()
@@ -50,8 +52,8 @@ def slug(kind: Kind) -> str:
 
 
 def facts(kind: Kind) -> dict[str, Any]:
-    """Return what else a reader of a record may ask: the load beside the probe, and about a GPU."""
-    load = [round(each, 2) for each in psutil.getloadavg()]
+    """Return further facts for a record: the machine's load, and the GPU's properties."""
+    load = [round(average, 2) for average in psutil.getloadavg()]
     if kind == "cpu":
         return {"load_average": load}
     torch = needed("torch")

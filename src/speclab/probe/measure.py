@@ -1,4 +1,4 @@
-"""Times the points of a plan on one device, best first, until the time is over."""
+"""Time the points of a plan on one device, best first, until the time is up."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Progress = Callable[[str], None]
 
 @dataclass
 class Outcome:
-    """What came out: in the order of measuring, the first point once more, and what was left out."""
+    """The results in the order of measuring, the first point timed once more, and what was left out."""
 
     measured: list[Timed] = field(default_factory=list)
     again: Timed | None = None
@@ -31,7 +31,7 @@ class Outcome:
     @property
     def known(self) -> dict[Point, float]:
         """Median of each point, s."""
-        return {each.point: each.median_s for each in self.measured}
+        return {timed.point: timed.median_s for timed in self.measured}
 
 
 def measure(
@@ -42,15 +42,15 @@ def measure(
     Parameters
     ----------
     plan : Plan
-        What there is to time.
+        What to time.
     kind : {'cpu', 'cuda'}
         Where.
     budget_s : float
-        Time for all of it, the making of the weights included, s.
+        Time for all of it, making the weights included, s.
     graphs : bool
         Whether passes on a GPU are captured as CUDA graphs.
     progress : callable, optional
-        Told what is timed next.
+        Called with what is timed next.
 
     Raises
     ------
@@ -70,10 +70,10 @@ def measure(
             progress(f"{point.part}: {point.rows} rows x {point.positions}, context {point.context}")
         return timed(point, timing.seconds(bench.ready(point), kind, graph=graph), graph=graph)
 
-    take(SCOUTS[0])  # does not count: clocks rise, kernels and memory are had for the first time
-    for place, point in enumerate(plan.core):
-        if 1 <= place <= len(SCOUTS):
-            _check_core(plan, plan.core[place:], outcome.known, left_s(), budget_s)
+    take(SCOUTS[0])  # not counted: clocks ramp up, kernels are loaded, memory is allocated
+    for index, point in enumerate(plan.core):
+        if 1 <= index <= len(SCOUTS):
+            _check_core(plan, plan.core[index:], outcome.known, left_s(), budget_s)
         outcome.measured.append(take(point))
     untimed, too_big = [], list(plan.too_big)
     reserve_s = cost_s(plan.cut, SCOUTS[0], outcome.known)
@@ -92,13 +92,13 @@ def measure(
 
 
 def _check_core(plan: Plan, rest: tuple[Point, ...], known: dict[Point, float], left_s: float, budget_s: float) -> None:
-    """Make sure of the time for the rest of the core: by its smallest point after one scout, by each after two."""
-    each = rest if len(known) == len(SCOUTS) else SCOUTS[:1] * len(rest)
-    wanted_s = sum(cost_s(plan.cut, point, known) for point in each)
-    if wanted_s <= left_s:
+    """Check that the rest of the core fits the time, estimated by the first scout, then by both point by point."""
+    points = rest if len(known) == len(SCOUTS) else SCOUTS[:1] * len(rest)
+    needed_s = sum(cost_s(plan.cut, point, known) for point in points)
+    if needed_s <= left_s:
         return
     raise UserError(
-        f"{budget_s:g} s are too short: the smallest plan takes about {budget_s - left_s + wanted_s:.0f} s here",
+        f"{budget_s:g} s are too short: the smallest plan takes about {budget_s - left_s + needed_s:.0f} s here",
         "give more time, fewer --layers, or a smaller shape",
         key="--seconds",
     )
@@ -108,14 +108,16 @@ def _bench(plan: Plan, kind: Kind) -> Bench:
     try:
         return Bench(plan, kind)
     except (torch.OutOfMemoryError, RuntimeError) as error:
-        said = str(error).splitlines()[0]
-        if "alloc" not in said and "memory" not in said:
+        message = str(error).splitlines()[0]
+        if "alloc" not in message and "memory" not in message:
             raise
-        raise UserError(f"the weights do not fit into memory ({said})", "take fewer --layers", key="--layers") from None
+        raise UserError(
+            f"the weights do not fit into memory ({message})", "take fewer --layers", key="--layers"
+        ) from None
 
 
 class Bench:
-    """A model with random weights and room for a cache, which makes passes of it ready to be timed.
+    """A model with random weights and room for a cache, which prepares passes for timing.
 
     Parameters
     ----------
@@ -156,10 +158,10 @@ class Bench:
         return step.PassInput(ids.view(point.rows, point.positions), pairs, cos, sin, attend, states)
 
     def _cache(self, *shape: int) -> Any:
-        """Return the first values of one room that all points share and that grows with them."""
+        """Return the first values of one buffer that all points share and that grows as they need it."""
         size = torch.Size(shape).numel()
         if len(self._room) < size:
-            self._room = self._fill(0)  # the old one goes before the new one comes
+            self._room = self._fill(0)  # frees the old buffer before the new one is made
             self._room = self._fill(size)
         return self._room[:size].view(shape)
 

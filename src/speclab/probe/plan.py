@@ -1,4 +1,4 @@
-"""What fits: layers and points into memory, points into time. Pure arithmetic; nothing is allocated or timed."""
+"""What fits: layers and points in memory, points in time. Pure arithmetic; nothing is allocated or timed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WARM_UP = 2
 FEWEST, MOST = 5, 50
 """Repeats of one point."""
 TIME_EACH_S = 0.4
-"""What the repeats of one point should take together where these limits let them, s."""
+"""Time that the repeats of one point should take together, within these limits, s."""
 GB = 1e9
 
 
@@ -41,7 +41,7 @@ class Plan:
     usable_bytes : float
         Memory that it may fill.
     core, beyond : tuple of Point
-        What is timed in any case, and what is timed besides while there is time, best first.
+        What is always timed, and what is timed in addition while there is time, best first.
     too_big : tuple of Point
         What does not fit into memory.
     """
@@ -84,14 +84,14 @@ def plan(
     dtype : {'bfloat16', 'float32'}
         Number format.
     layers : int, optional
-        How many layers to run; as many as leave room for the core's cache where not given.
+        How many layers to run; by default as many as leave room for the core's cache.
     sampling : bool
         Whether the choice of the likeliest token is timed too.
 
     Raises
     ------
     UserError
-        The model has fewer layers, or they do not fit into memory; or not even one does.
+        The model has fewer layers, or they do not fit into memory, or not even one layer does.
     """
     usable = USABLE_MEMORY * free_bytes
     core = points.core(sampling=sampling)
@@ -99,11 +99,11 @@ def plan(
     if layers is not None and not 1 <= layers <= model.layers:
         raise UserError(f"found {layers}", f"{model.slug} has 1 to {model.layers} to run", key="--layers")
     if (layers or 1) > most:
-        wanted = layers or 1
-        needed_gb = max(bytes_of(model, wanted, point, dtype) for point in core) / GB
-        what = f"{wanted} layer{'s' if wanted > 1 else ''} of {model.slug} in {dtype}"
+        needed_layers = layers or 1
+        needed_gb = max(bytes_of(model, needed_layers, point, dtype) for point in core) / GB
+        part = f"{needed_layers} layer{'s' if needed_layers > 1 else ''} of {model.slug} in {dtype}"
         raise UserError(
-            f"{what} and the smallest plan's cache need {needed_gb:.1f} GB, {usable / GB:.1f} GB may be used here",
+            f"{part} and the smallest plan's cache need {needed_gb:.1f} GB, {usable / GB:.1f} GB may be used here",
             f"free some memory or take --layers {most}" if most else "free some memory or take a smaller shape",
         )
     run = layers or most
@@ -137,7 +137,7 @@ def bytes_of(model: Transformer, layers: int, point: Point, dtype: Dtype) -> int
 
 
 def repeats(step_s: float) -> int:
-    """Return how often to time something that takes about `step_s`."""
+    """Return how many times to repeat a pass that takes about `step_s`."""
     return min(MOST, max(FEWEST, int(TIME_EACH_S / max(step_s, 1e-9))))
 
 
@@ -145,19 +145,19 @@ def estimate_s(shape: Transformer, point: Point, known: Mapping[Point, float]) -
     """Return what one pass of a point takes at most, s.
 
     A pass with `n` times the work of a known one, by operations or by bytes, takes at most `n` times as long: what
-    does not grow (launches, a device that was half idle) only makes it less.
+    does not grow (launches, a half-idle device) only makes it faster.
 
     Parameters
     ----------
     shape : Transformer
         The model as it is run.
     point : Point
-        The one in question; a part of a step takes no longer than a step without context.
+        The point to estimate; a part of a step takes no longer than a step without context.
     known : mapping of Point to float
         Points that were timed, s; at least one of them a whole step.
     """
-    steps = {each: seconds for each, seconds in known.items() if each.part == "step"}
-    return min(seconds * _growth(shape, each, point) for each, seconds in steps.items())
+    steps = {timed: seconds for timed, seconds in known.items() if timed.part == "step"}
+    return min(seconds * _growth(shape, timed, point) for timed, seconds in steps.items())
 
 
 def cost_s(shape: Transformer, point: Point, known: Mapping[Point, float]) -> float:
@@ -167,8 +167,8 @@ def cost_s(shape: Transformer, point: Point, known: Mapping[Point, float]) -> fl
 
 
 def _growth(shape: Transformer, small: Point, big: Point) -> float:
-    """Return how many times the work of one point another one is, at least 1."""
-    before, after = (work(shape, float(each.tokens), each.attended, float(each.kv_tokens)) for each in (small, big))
+    """Return the work of the big point over that of the small one, at least 1."""
+    before, after = (work(shape, float(point.tokens), point.attended, float(point.kv_tokens)) for point in (small, big))
     return max(1.0, after.flops / before.flops, after.bytes / before.bytes)
 
 

@@ -1,4 +1,4 @@
-"""The points that are timed: parts of a step by rows, positions and context, in the order of their worth."""
+"""The points that are timed: parts of a step by rows, positions and context, most useful first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_TOKENS = 1024
 ROWS = tuple(2**power for power in range(11))
 CONTEXTS = (256, 1024, 4096)
 POSITIONS = (1, 4, 2, 8)
-"""Of decoding, then of verifying 3 drafts, 1 and 7."""
+"""Decoding, then verifying 3 drafts, 1 and 7."""
 CORE_ROWS, CORE_POSITIONS, CORE_CONTEXTS = (1, 8, 64), (1, 4), (256, 1024)
 PART_TOKENS = (1, 64, 256, 4, 16, 1024)
 """Tokens at which the LM head, and sampling, are timed by themselves; the first three belong to the core."""
@@ -20,7 +20,7 @@ PART_TOKENS = (1, 64, 256, 4, 16, 1024)
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One thing to time.
+    """One point to time.
 
     Attributes
     ----------
@@ -54,31 +54,31 @@ class Point:
 
 
 SCOUTS = (Point("step", 1, 1, 256), Point("step", 8, 4, 256))
-"""Timed before all others: from them follows what the rest will take."""
+"""Timed before all others: what the rest will take is estimated from them."""
 
 
 def core(*, sampling: bool = False) -> tuple[Point, ...]:
     """Return what every probe times, the scouts first, then by rising tokens."""
-    steps = [Point("step", *each) for each in product(CORE_ROWS, CORE_POSITIONS, CORE_CONTEXTS)]
+    steps = [Point("step", *size) for size in product(CORE_ROWS, CORE_POSITIONS, CORE_CONTEXTS)]
     rest = [point for point in steps if point not in SCOUTS] + _parts(PART_TOKENS[:3], sampling)
     return (*SCOUTS, *sorted(rest, key=_size))
 
 
 def beyond(*, sampling: bool = False) -> tuple[Point, ...]:
-    """Return what is timed besides while there is time: first all batches at the shortest context, then the longer.
+    """Return what is timed in addition while there is time: all batches at the shortest context, then longer contexts.
 
     Within that, decoding and verifying three drafts come before other numbers of positions.
     """
     known = set(core(sampling=sampling))
-    found = [Point("step", *each) for each in product(ROWS, POSITIONS, CONTEXTS)]
-    steps = [point for point in found if point.tokens <= MOST_TOKENS and point not in known]
+    candidates = [Point("step", *size) for size in product(ROWS, POSITIONS, CONTEXTS)]
+    steps = [point for point in candidates if point.tokens <= MOST_TOKENS and point not in known]
     ranked = sorted(steps, key=lambda point: (POSITIONS.index(point.positions) > 1, point.context, _size(point)))
     return (*_parts(PART_TOKENS[3:], sampling), *ranked)
 
 
 def _parts(tokens: tuple[int, ...], sampling: bool) -> list[Point]:
     parts: tuple[Part, ...] = ("head", "sampling") if sampling else ("head",)
-    return [Point(part, each, 1, 0) for each in tokens for part in parts]
+    return [Point(part, count, 1, 0) for count in tokens for part in parts]
 
 
 def _size(point: Point) -> tuple[int, int]:

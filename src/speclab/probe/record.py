@@ -1,4 +1,4 @@
-"""The record of a probe: what each point took, on what, and what was left out."""
+"""The record of a probe: what each point took, on which device, and what was left out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SPREAD = (0.1, 0.9)
 
 
 class Timed(Frozen):
-    """What one point took: the median of its repeats, and between what most of them lay, s."""
+    """What one point took: the median of its repeats, and the range of most of them, s."""
 
     part: Part
     rows: int
@@ -47,7 +47,7 @@ class Timed(Frozen):
 
 
 class LeftOut(Frozen):
-    """A point of the plan that was not timed, and what there was too little of."""
+    """A point of the plan that was not timed, and whether memory or time ran short."""
 
     part: Part
     rows: int
@@ -68,7 +68,7 @@ class ProbeRecord(Frozen):
     """Slug of the device, as in the record's path."""
     kind: Literal["cpu", "cuda"]
     attention: Literal["flash", "products"]
-    """Which way of `speclab.probe.attention`."""
+    """Which implementation in `speclab.probe.attention`."""
     threads: int
     usable_bytes: float
     budget_s: float
@@ -111,8 +111,8 @@ def timed(point: Point, seconds: list[float], *, graph: bool) -> Timed:
 def left_out(points: list[Point] | tuple[Point, ...], reason: Literal["memory", "time"]) -> tuple[LeftOut, ...]:
     """Return points as what was left out for a reason."""
     return tuple(
-        LeftOut(part=each.part, rows=each.rows, positions=each.positions, context=each.context, reason=reason)
-        for each in points
+        LeftOut(part=point.part, rows=point.rows, positions=point.positions, context=point.context, reason=reason)
+        for point in points
     )
 
 
@@ -124,11 +124,11 @@ def frame(record: ProbeRecord) -> pd.DataFrame:
     DataFrame
         ``shape``, ``device``, ``dtype``, ``layers``, ``layers_of_model``; the columns of `Timed`; and
 
-        - ``whole_s``: what the whole model would take, s. Equal to ``median_s`` where no layer was cut; else what lies
-          above the LM head's own time is multiplied up. Missing where the head was not timed at as many tokens.
+        - ``whole_s``: what the whole model would take, s. Equal to ``median_s`` where no layer was cut; else the time
+          beyond the LM head's own is scaled up. Missing where the head was not timed at as many tokens.
         - ``flop_per_s``, ``byte_per_s``: the work of `speclab.roofline.forward_pass` over the time. None for sampling.
     """
-    rows = pd.DataFrame([each.model_dump() for each in record.measured])
+    rows = pd.DataFrame([timed.model_dump() for timed in record.measured])
     same = {
         "shape": record.model.slug, "device": record.device, "dtype": record.dtype,
         "layers": record.layers, "layers_of_model": record.model.layers,
@@ -150,7 +150,7 @@ def make_room(file: Path) -> None:
     Raises
     ------
     UserError
-        It cannot be written; better now than when the time has been spent.
+        It cannot be written; better to fail now than once the time is spent.
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -198,18 +198,18 @@ def found(runs: Path | None = None) -> list[ProbeRecord]:
 
 
 def _work(record: ProbeRecord) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return operations and bytes of each row; those of a head alone are its matrix's, those of sampling not known."""
+    """Return operations and bytes of each row; a head's are those of its matrix, sampling's are unknown."""
     shape = cut(record.model, record.layers)
     flops, moved = [], []
-    for point in (each.point for each in record.measured):
+    for point in (timed.point for timed in record.measured):
         if point.part == "step":
-            asked = work(shape, float(point.tokens), point.attended, float(point.kv_tokens))
-            flops.append(asked.flops)
-            moved.append(asked.bytes / BYTES_PER_VALUE)
+            pass_work = work(shape, float(point.tokens), point.attended, float(point.kv_tokens))
+            flops.append(pass_work.flops)
+            moved.append(pass_work.bytes / BYTES_PER_VALUE)
         else:
-            known = point.part == "head"
-            flops.append(2.0 * shape.head_parameters * point.tokens if known else np.nan)
-            moved.append(float(shape.head_parameters) if known else np.nan)
+            is_head = point.part == "head"
+            flops.append(2.0 * shape.head_parameters * point.tokens if is_head else np.nan)
+            moved.append(float(shape.head_parameters) if is_head else np.nan)
     return np.array(flops), np.array(moved) * VALUE_BYTES[record.dtype]
 
 
@@ -219,5 +219,5 @@ def _whole_s(record: ProbeRecord, rows: pd.DataFrame) -> NDArray[np.float64]:
         return seconds
     heads = rows[rows["part"] == "head"].sort_values("tokens")
     head_s = np.interp(rows["tokens"], heads["tokens"], heads["median_s"], left=np.nan, right=np.nan)
-    more = head_s + (seconds - head_s) * record.model.layers / record.layers
-    return np.where(rows["part"] == "step", more, seconds)
+    scaled_s = head_s + (seconds - head_s) * record.model.layers / record.layers
+    return np.where(rows["part"] == "step", scaled_s, seconds)

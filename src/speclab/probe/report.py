@@ -25,9 +25,9 @@ def planned(plan: Plan) -> pd.DataFrame:
 def overview(plan: Plan, kind: str, seconds: float) -> str:
     """Return what a probe would do, in a few lines."""
     lines = [
-        f"{_what(plan.model.slug, plan.layers, plan.model.layers)} in {plan.dtype} on {kind}: "
+        f"{_layers_of(plan.model.slug, plan.layers, plan.model.layers)} in {plan.dtype} on {kind}: "
         f"{plan.weight_bytes / GB:.1f} GB of weights, {plan.usable_bytes / GB:.1f} GB may be used",
-        f"{len(plan.core)} points in any case, then what fits into {seconds:g} s of {len(plan.beyond)} more:",
+        f"{len(plan.core)} points always, then as many of {len(plan.beyond)} more as fit into {seconds:g} s:",
     ]
     table = planned(plan)
     counts = table[table["part"] == "step"].pivot_table(
@@ -38,30 +38,30 @@ def overview(plan: Plan, kind: str, seconds: float) -> str:
 
 
 def result(record: ProbeRecord, rows: pd.DataFrame) -> str:
-    """Return a record as tables: milliseconds a step, and at what rates, by new positions and context."""
-    steps = rows[rows["part"] == "step"].assign(ms=lambda each: each["median_s"] * 1e3)
-    what = _what(record.model.slug, record.layers, record.model.layers)
-    lines = [f"{what} in {record.dtype}, {record.source}", "", "milliseconds a step", _wide(steps, "ms", "{:.2f}")]
+    """Return a record as tables: milliseconds per step and the rates reached, by new positions and context."""
+    steps = rows[rows["part"] == "step"].assign(ms=lambda frame: frame["median_s"] * 1e3)
+    title = _layers_of(record.model.slug, record.layers, record.model.layers)
+    lines = [f"{title} in {record.dtype}, {record.source}", "", "milliseconds a step", _wide(steps, "ms", "{:.2f}")]
     lines += ["", "GB/s of weights and cache", _wide(steps.assign(gb=steps["byte_per_s"] / GB), "gb", "{:.3g}")]
     lines += ["", "TFLOP/s", _wide(steps.assign(tera=steps["flop_per_s"] / 1e12), "tera", "{:.3g}")]
-    parts = rows[rows["part"] != "step"].assign(ms=lambda each: each["median_s"] * 1e3)
+    parts = rows[rows["part"] != "step"].assign(ms=lambda frame: frame["median_s"] * 1e3)
     shown = parts.pivot(index="part", columns="tokens", values="ms")
     lines += ["", "milliseconds of a part, by tokens", shown.to_string(float_format="{:.3f}".format, na_rep="-")]
     return "\n".join((*lines, "", fitted(record)))
 
 
 def fitted(record: ProbeRecord) -> str:
-    """Return what the calibrated model makes of a record, in a line; or why it makes nothing of it."""
+    """Return the calibrated model's fit to a record in one line, or why there is none."""
     try:
         passes = of_passes(record)
     except UserError as error:
         return str(error)
     mean, worst, where = mean_and_worst(passes)
-    found = passes.parameters
-    byte_per_s = found.byte_per_s * VALUE_BYTES[record.dtype] / BYTES_PER_VALUE
+    parameters = passes.parameters
+    byte_per_s = parameters.byte_per_s * VALUE_BYTES[record.dtype] / BYTES_PER_VALUE
     return (
-        f"fitted to these: {found.overhead_s * 1e3:.3g} ms a pass, {byte_per_s / GB:.3g} GB/s, "
-        f"{found.flop_per_s / 1e12:.3g} TFLOP/s; off by {mean:.0%} on average, {worst:+.0%} at worst ({where})"
+        f"fitted to these: {parameters.overhead_s * 1e3:.3g} ms a pass, {byte_per_s / GB:.3g} GB/s, "
+        f"{parameters.flop_per_s / 1e12:.3g} TFLOP/s; off by {mean:.0%} on average, {worst:+.0%} at worst ({where})"
     )
 
 
@@ -71,7 +71,7 @@ def _wide(steps: pd.DataFrame, column: str, form: str) -> str:
     return wide.to_string(float_format=form.format, na_rep="-")
 
 
-def _what(slug: str, layers: int, of: int) -> str:
+def _layers_of(slug: str, layers: int, of: int) -> str:
     return slug if layers == of else f"{layers} of {of} layers of {slug}"
 
 

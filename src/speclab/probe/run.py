@@ -1,4 +1,4 @@
-"""A whole probe: measure, and say on what."""
+"""A whole probe: measure, and record on what."""
 
 from __future__ import annotations
 

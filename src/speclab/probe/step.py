@@ -1,7 +1,7 @@
-"""One pass of a Llama, or of an EAGLE-3 head, over a batch whose context is cached: what a serving engine runs a step.
+"""One pass of a Llama, or of an EAGLE-3 head, over a batch whose context is cached: what an engine runs in a step.
 
-The projections that an engine fuses are fused here (q, k and v; gate and up). What it has besides is not here: pages
-of the cache, kernels that fuse norms, rotation and gate, its scheduler, sampling.
+The projections that an engine fuses are fused here (q, k and v; gate and up). The rest of an engine is not here: pages
+of the cache, kernels that fuse norms, rotation and gate, the scheduler, sampling.
 """
 
 from __future__ import annotations
@@ -126,18 +126,18 @@ def random_weights(shape: Transformer, dtype: Any, device: Any) -> Weights:
 
 
 class Filler:
-    """Makes tensors of random values quickly: a block of normal ones, of size 0.02, again and again."""
+    """Makes tensors of random values quickly, by repeating one block of normal values of size 0.02."""
 
     def __init__(self, dtype: Any, device: Any) -> None:
-        chance = torch.Generator().manual_seed(9)
-        self._block = (0.02 * torch.randn(BLOCK, generator=chance)).to(device=device, dtype=dtype)
+        generator = torch.Generator().manual_seed(9)
+        self._block = (0.02 * torch.randn(BLOCK, generator=generator)).to(device=device, dtype=dtype)
 
     def __call__(self, *shape: int) -> Any:
         """Return a tensor of a shape."""
-        made = torch.empty(shape, dtype=self._block.dtype, device=self._block.device)
-        for piece in made.view(-1).split(BLOCK):
+        tensor = torch.empty(shape, dtype=self._block.dtype, device=self._block.device)
+        for piece in tensor.view(-1).split(BLOCK):
             piece.copy_(self._block[: len(piece)])
-        return made
+        return tensor
 
 
 def rotation(context: int, positions: int, width: int, dtype: Any, device: Any, base: float = ROTATION_BASE) -> Any:
@@ -152,15 +152,15 @@ def _attention(shape: Transformer, batch: PassInput, layer: LayerWeights, normed
     rows, positions = batch.ids.shape
     width = shape.width // shape.heads
     qkv = functional.linear(normed, layer.qkv).view(rows, positions, -1, width)
-    turned = _turned(qkv[:, :, : shape.heads + shape.kv_heads], batch.cos, batch.sin)
-    queries, new_keys = turned.split((shape.heads, shape.kv_heads), dim=2)
+    rotated = _rotated(qkv[:, :, : shape.heads + shape.kv_heads], batch.cos, batch.sin)
+    queries, new_keys = rotated.split((shape.heads, shape.kv_heads), dim=2)
     keys[:, :, -positions:].copy_(new_keys.transpose(1, 2))
     values[:, :, -positions:].copy_(qkv[:, :, shape.heads + shape.kv_heads :].transpose(1, 2))
     attended = batch.attend(queries.transpose(1, 2), keys, values)
     return attended.transpose(1, 2).reshape(rows * positions, shape.width)
 
 
-def _turned(heads: Any, cos: Any, sin: Any) -> Any:
+def _rotated(heads: Any, cos: Any, sin: Any) -> Any:
     first, second = heads.chunk(2, dim=-1)
     return torch.addcmul(heads * cos, torch.cat((-second, first), dim=-1), sin)
 

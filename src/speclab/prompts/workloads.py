@@ -1,4 +1,4 @@
-"""The workloads by name: what is measured, what warms up, in which order."""
+"""The workloads by name: their measured and warm-up prompts, and the order in which they are sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the instrument is tried on: published figures, two documents rebuilt, the model held against measurements.
+"""What the instrument is tried on: published figures, two rebuilt documents, the model checked against measurements.
 
-Nothing outside this package, the command line and the book's notebooks knows it.
+Only the command line and the book's notebooks know of this package.
 """

@@ -1,4 +1,4 @@
-"""Ask the calibrated model by a calibration's name; the answer states what the model got wrong where it was tried."""
+"""Ask the calibrated model by a calibration's name; the answer states the model's errors where it was tested."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from speclab.replications import calibrations
 from speclab.replications.validation.predictions import LLAMA
 
 BY_OTHERS: dict[Method, str] = {"eagle3": "EAGLE-3", "draft-model": "draft model", "ngram": "ngram"}
-"""What others call a method in the tables of their measurements."""
+"""What others call a method in their tables of measurements."""
 
 
 @dataclass(frozen=True)
 class NamedQuery(Query):
-    """A question, and the calibration that is to answer it.
+    """A question, and the calibration to answer it with.
 
     Attributes
     ----------
@@ -42,20 +42,20 @@ def answer(query: NamedQuery, with_errors: bool = True) -> Answered:
     Raises
     ------
     UserError
-        A name is unknown, a value cannot be, or the context does not fit into memory at a concurrency.
+        A name is unknown, a value is impossible, or the context does not fit into memory at a concurrency.
     """
     calibration = calibrations.named(query.calibration)
     return answers.answer(query, calibration, stated_errors(query.method, calibration) if with_errors else ())
 
 
-def predict_speed_up(acceptance: Sequence[float], **asked: Any) -> Answered:
+def predict_speed_up(acceptance: Sequence[float], **question: Any) -> Answered:
     """Return where speculation stops paying, by the calibrated model.
 
     Parameters
     ----------
     acceptance : sequence of float
         Marginal acceptance by draft position: share of drafts whose tokens up to here were all accepted.
-    **asked
+    **question
         Further fields of `NamedQuery`: device, model, k (as many as there are positions), method, drafter,
         drafting_ms, context, concurrency, calibration.
 
@@ -67,12 +67,12 @@ def predict_speed_up(acceptance: Sequence[float], **asked: Any) -> Answered:
     Raises
     ------
     UserError
-        A name is unknown, or a value cannot be.
+        A name is unknown, or a value is impossible.
     """
-    known = {each.name for each in fields(NamedQuery)} - {"acceptance"}
-    if unknown := sorted(asked.keys() - known):
+    known = {field.name for field in fields(NamedQuery)} - {"acceptance"}
+    if unknown := sorted(question.keys() - known):
         raise UserError(f"found {unknown[0]!r}", f"the fields of a question: {', '.join(sorted(known))}")
-    return answer(NamedQuery(**{"k": len(acceptance), **asked, "acceptance": tuple(acceptance)}))
+    return answer(NamedQuery(**{"k": len(acceptance), **question, "acceptance": tuple(acceptance)}))
 
 
 def survey(
@@ -87,18 +87,18 @@ def survey(
 
 
 def stated_errors(method: Method, calibration: Calibration) -> list[Errors]:
-    """Return the model's errors for a method on the model that a calibration is of; a probe's has none yet."""
+    """Return the stated errors for a method and a calibration's model; a probe's calibration has none yet."""
     if calibration.name not in calibrations.CALIBRATIONS:
         return []
-    of = LLAMA if calibration.device is not None else calibration.target.name
+    model = LLAMA if calibration.device is not None else calibration.target.name
     names = names_of(method)
     return [
-        each
-        for each in calibrations.validate()
-        if each.method in names and each.figure in (SPEED_UP, CROSSOVER) and each.model == of
+        row
+        for row in calibrations.validate()
+        if row.method in names and row.figure in (SPEED_UP, CROSSOVER) and row.model == model
     ]
 
 
 def names_of(method: Method) -> tuple[str, ...]:
-    """Return what a method is called in the errors: by others, and as the arms of the measured lab that draft by it."""
+    """Return a method's names in the errors: what others call it, and the measured lab's arms that draft with it."""
     return BY_OTHERS[method], *labs.load(calibrations.CPU_LAB).arms_by(method.replace("-", "_"))

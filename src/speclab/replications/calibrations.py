@@ -1,4 +1,4 @@
-"""The calibrations that this project holds, made from its own files each time: no fitted number is stored."""
+"""The project's calibrations, made from its own files each time: no fitted number is stored."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from speclab.roofline.devices import device
 from speclab.roofline.transformers import Transformer, transformer
 
 OTHERS, BESIDES = "others_measured", "model_errors"
-"""Tables of published figures: other people's measurements, and what the model needs besides them."""
+"""Tables of published figures: other people's measurements, and what else the model needs."""
 
 CPU_LAB = "cpu-smollm2"
 _CPU_DRAFTERS: dict[str, Transformer | None] = {
@@ -76,9 +76,9 @@ def cpu() -> Calibrated:
     lab_results = results.of(CPU_LAB)
     speculation = {name: lab_results.lab.arm(name).speculation for name in lab_results.lab.arms}
     drafters = {
-        name: (each.num_speculative_tokens, _CPU_DRAFTERS[each.method])
-        for name, each in speculation.items()
-        if each is not None
+        name: (arm_speculation.num_speculative_tokens, _CPU_DRAFTERS[arm_speculation.method])
+        for name, arm_speculation in speculation.items()
+        if arm_speculation is not None
     }
     setting = Setting(
         target=transformer("smollm2-135m"),
@@ -95,7 +95,7 @@ def cpu() -> Calibrated:
 
 @cache
 def predicted() -> tuple[Predicted, ...]:
-    """Return every prediction that can be held against a measurement; shares of a step are apart (`shares`)."""
+    """Return every prediction that can be compared with a measurement, except the shares of a step (`shares`)."""
     table = published.read(OTHERS)
     own = results.of(CPU_LAB)
     _, _, machine = own.source.rstrip(")").rpartition(", ")
@@ -142,7 +142,7 @@ def _h100(name: str, fit: Fit, launches: dict[str, float]) -> Calibration:
 def _cpu_calibration() -> Calibration:
     fitted = cpu()
     launch = fitted.calibration.parameters.launch_s
-    # without graphs a launch goes by the layer (`ModelOptions.eager`), and what is left is the same for every drafter
+    # without graphs launches are per layer (`ModelOptions.eager`), and the rest is the same for every drafter
     launches = {"eagle3": launch, "draft-model": launch}
     return Calibration(CPU_LAB, fitted.calibration, None, fitted.setting.target, fitted.setting.options, launches)
 
@@ -157,7 +157,7 @@ CALIBRATIONS: dict[str, Callable[[], Calibration]] = {
 
 
 def _cpu_traffic(lab_results: results.Results) -> dict[str, Traffic]:
-    """Return the lab's traffic: prompts as counted, answers as its baseline wrote them."""
+    """Return the lab's traffic: prompt lengths as counted, answer lengths as its baseline wrote them."""
     prompts = prompt_sets.summary(lab_results.lab.target.tokens).set_index("workload")["mean_tokens"]
     answers = lab_results.tables.answers
     written = answers[answers["arm"] == BASELINE].groupby("workload")[["answers", "tokens"]].sum()

@@ -1,7 +1,7 @@
 """Other people's measurements of the same model, each beside the same figure of a lab.
 
 Nothing here says who is right: the texts, the heads, the versions and the caps on answers differ, and an acceptance
-without these means little. Where the setting is another device, only figures of text are compared.
+without these means little. Where the device differs, only figures of the text are compared.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _BY_K = {
     "reported_acceptance_length": ("tokens_per_step", "tokens_low", "tokens_high"),
     "time_per_output_token": ("ms_per_token", "low", "high"),
 }
-"""Where a k that no arm has finds its figure among the curves; a drafter that drafts on each step only for the second,
-whose counters then see every step."""
+"""The columns of the curves that hold the figure of a k that no arm has; the second only for a drafter that drafts on
+every step, whose counters then see every step."""
 
 
 def by_others(results: Results, measured: pd.DataFrame) -> pd.DataFrame:
@@ -56,7 +56,7 @@ def others(
     model: str,
     device: str,
 ) -> pd.DataFrame:
-    """Return each published measurement that a lab has a figure for, with that figure.
+    """Return each published measurement for which the lab has a figure, with that figure.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def _read_at_k(curves: pd.DataFrame, row: Mapping[Hashable, Any], arms: Mapping[
     finding, method = str(row["finding"]), str(row["method"])
     if finding not in _BY_K or (finding == "reported_acceptance_length" and method == "ngram"):
         return None
-    drafters = {arm for (of, _), arm in arms.items() if of == method}
+    drafters = {arm for (drafter_method, _), arm in arms.items() if drafter_method == method}
     here = curves[
         curves["drafter"].isin(drafters)
         & (curves["workload"] == row["workload"])

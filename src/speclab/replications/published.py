@@ -1,4 +1,4 @@
-"""Figures that other people published, for comparison; each row says where it stands."""
+"""Figures that other people published, for comparison; each row gives its source."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def read(name: str) -> pd.DataFrame:
     -------
     pd.DataFrame
         ``id, finding, quantity, arm, workload, concurrency, value, low, high, unit, kind, source``. `finding` is the
-        name under which a lab's own findings hold the same figure, null where they do not; `value` is null where a
+        name under which a lab's own findings hold the same figure, null where there is none; `value` is null where a
         range was published; `kind` is ``stated`` or ``derived`` (with how). The table ``others_measured``
-        runs, has ``method, k, dataset, position, model, device, engine`` in place of the arm; its `workload` is the
-        lab's that comes nearest to the data set, null where none does.
+        has ``method, k, dataset, position, model, device, engine`` in place of the arm; its `workload` is the
+        lab's that is closest to the data set, null where none is.
 
     Raises
     ------
@@ -41,13 +41,13 @@ def read(name: str) -> pd.DataFrame:
 
 
 def beside(lab: str) -> pd.DataFrame:
-    """Return the published figures that a lab is held against, as `read` does; no rows for a lab of our own."""
-    there = (paths.published() / f"{lab}.csv").exists()
-    return read(lab) if there else read("lab09").iloc[:0]
+    """Return the published figures that a lab is compared with, as `read` does; no rows for a lab of our own."""
+    is_published = (paths.published() / f"{lab}.csv").exists()
+    return read(lab) if is_published else read("lab09").iloc[:0]
 
 
 def and_ours(results: Results) -> pd.DataFrame:
-    """Return the figures published of a lab with the lab's own beside them (`speclab.replications.lab09.against`)."""
+    """Return the figures published for a lab with the lab's own beside them (`speclab.replications.lab09.against`)."""
     lengths = prompts.summary(results.lab.target.tokens)
     prompt_tokens = {
         str(workload): float(mean) for workload, mean in zip(lengths["workload"], lengths["mean_tokens"], strict=True)

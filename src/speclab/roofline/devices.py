@@ -16,7 +16,7 @@ from speclab.roofline.links import NVLINK3, NVLINK4, NVLINK5, Link
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One GPU, or `gpus` alike that hold one model together and work as one; see `together`.
+    """One GPU, or `gpus` identical ones that hold one model together and act as one; see `together`.
 
     Attributes
     ----------

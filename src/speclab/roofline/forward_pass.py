@@ -122,8 +122,8 @@ def pass_seconds(device: Device, work: Work[Floats]) -> Floats:
     seconds = np.maximum(flops / device.flop_per_s, size / device.byte_per_s)
     joules = flops * device.pj_per_flop * 1e-12 + size * device.pj_per_byte * 1e-12
     held_back = np.flatnonzero(joules > device.dynamic_power_w * seconds)
-    for one in held_back:  # the power limit asks for a cubic's root, which arrays give with other last bits
-        seconds.flat[one] = pass_time(device, Work(float(flops.flat[one]), float(size.flat[one]))).seconds
+    for index in held_back:  # the power limit needs a cubic's root, whose last bits differ in array arithmetic
+        seconds.flat[index] = pass_time(device, Work(float(flops.flat[index]), float(size.flat[index]))).seconds
     return np.asarray(seconds, dtype=np.float64)
 
 

@@ -18,6 +18,6 @@ def kv_capacity_tokens(
 
     Activations are not counted. The answer is negative where the weights alone do not fit.
     """
-    held = target.resident_bytes + (drafter.resident_bytes if drafter else 0)
+    weight_bytes = target.resident_bytes + (drafter.resident_bytes if drafter else 0)
     per_token = target.kv_bytes_per_token + (drafter.kv_bytes_per_token if drafter else 0)
-    return math.floor((usable * device.memory_bytes * device.gpus - held) / per_token)
+    return math.floor((usable * device.memory_bytes * device.gpus - weight_bytes) / per_token)

@@ -1,4 +1,4 @@
-"""Which known device a driver's name means; apart from `devices`, on which everything simulated depends."""
+"""Map a driver's name to a known device; kept apart from `devices`, on which everything simulated depends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time of one step of a server that batches continuously: decode rows, their drafts, new prompts, the host."""
+"""Time of one step of a continuously batching server: decode rows, their drafts, new prompts, the host."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class StepTime:
     seconds : float
         Time of the whole step, s.
     drafting_s : float
-        Its part that the drafter takes, s.
+        The part of it spent drafting, s.
     all_reduce_s : float
-        Its part that all-reduces take, the drafter's included where they are charged, s.
+        The part of it spent in all-reduces, the drafter's included where they are charged, s.
     energy_j, link_j : float
         Dynamic energy of the GPUs and of their links, J; power at rest not included.
     bound : {'memory', 'compute', 'power'}
@@ -94,7 +94,7 @@ class StepModel:
     floor_s : float
         Least time of one draft position, s.
     host_s : float
-        Time that every step pays besides, s.
+        Further time that every step pays, s.
     overhead_s : float
         Scheduler and launches of the target pass, s.
     draft_overhead_s : float
@@ -123,9 +123,9 @@ class StepModel:
         return StepTime(
             seconds=self.seconds(rows, prompts),
             drafting_s=self.drafting_seconds(rows, prompts),
-            all_reduce_s=sum(self._all_reduce_s(shape, each) for shape, each in reduced),
+            all_reduce_s=sum(self._all_reduce_s(shape, pass_tokens) for shape, pass_tokens in reduced),
             energy_j=target.energy_j + sum(draft.energy_j for draft, _ in drafts if draft is not None),
-            link_j=sum(self._all_reduce_j(shape, each) for shape, each in reduced),
+            link_j=sum(self._all_reduce_j(shape, pass_tokens) for shape, pass_tokens in reduced),
             bound=target.bound,
         )
 
@@ -170,8 +170,8 @@ class StepModel:
                 continue
             tokens = rows.drafted + prompts.tokens
             cached = rows.drafted_context + (position + 1) * rows.drafted
-            asked = work(self.drafter, tokens, cached + prompts.attended, cached + prompts.kv_tokens)
-            yield pass_time(self.device, asked), tokens
+            draft_work = work(self.drafter, tokens, cached + prompts.attended, cached + prompts.kv_tokens)
+            yield pass_time(self.device, draft_work), tokens
 
     def _draft_seconds(self, draft: PassTime | None, tokens: int) -> float:
         if draft is None or self.drafter is None:

@@ -44,19 +44,19 @@ def run(
     Parameters
     ----------
     lab : str
-        Name of the lab; its flags are used but for ``dtype``.
+        Name of the lab; its flags are used except ``dtype``.
     arms : sequence of str, optional
-        Arms besides the baseline; all where not given, but for those whose acceptance is forced.
+        Arms besides the baseline; by default all except those whose acceptance is forced.
     dtype : str
-        Number format of weights and activations. In float32 texts should be equal; in bfloat16 near-ties fall apart.
+        Number format of weights and activations. In float32 texts should be equal; in bfloat16 near-ties may differ.
     prompts_each : int
-        How many of each workload's prompts.
+        Prompts taken from each workload.
     max_tokens : int
         Most tokens of an answer.
     out : str or Path, optional
-        Folder for ``runs/``; the checkout's ``data`` where not given.
+        Folder for ``runs/``; the checkout's ``data`` by default.
     progress : callable, optional
-        Told one line for each arm.
+        Called with one line for each arm.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def run(
     chosen = [the_lab.arm(name) for name in (BASELINE, *_besides_the_baseline(the_lab, arms))]
     sampling = Sampling(temperature=0, max_tokens=max_tokens, seed=the_lab.sampling.seed)
     sets = {workload: prompts.load(workload, the_lab.sampling.seed) for workload in the_lab.workloads}
-    wanted = [prompt for each in sets.values() for prompt in each.measured[:prompts_each]]
+    selected = [prompt for prompt_set in sets.values() for prompt in prompt_set.measured[:prompts_each]]
     data = Path(out) if out is not None else paths.root() / "data"
     device = EngineOptions().device_of("vllm", the_lab)
 
@@ -80,16 +80,16 @@ def run(
         dtype=dtype,
         sampling=sampling,
         environment=the_lab.environment,
-        prompts_sha256={workload: each.sha256 for workload, each in sets.items()},
+        prompts_sha256={workload: prompt_set.sha256 for workload, prompt_set in sets.items()},
         arms=(),
     )
     for arm in chosen:
         if progress is not None:
-            progress(f"{arm.arm}: {len(wanted)} prompts, {dtype}")
+            progress(f"{arm.arm}: {len(selected)} prompts, {dtype}")
         log = data / "runs" / f"vllm-{device}" / lab / arm.arm / "server.log"
-        written = asyncio.run(_arm(the_lab, arm, wanted, sampling, device, log))
+        written = asyncio.run(_arm(the_lab, arm, selected, sampling, device, log))
         result = result.model_copy(update={"arms": (*result.arms, written)})
-        record.write(data / "runs", result)  # after each arm: what was written survives what comes next
+        record.write(data / "runs", result)  # after each arm, so that a later failure loses nothing
     return result
 
 
@@ -108,16 +108,16 @@ def _summary(baseline: pd.DataFrame, arm: ArmText) -> dict[str, float | int | No
 
 
 def _besides_the_baseline(lab: Lab, names: Sequence[str] | None) -> list[str]:
-    asked = [name for name in names or lab.arms if name != BASELINE]
-    forced = [name for name in asked if lab.arm(name).is_forced]
+    candidates = [name for name in names or lab.arms if name != BASELINE]
+    forced = [name for name in candidates if lab.arm(name).is_forced]
     if names and forced:
         raise UserError(
             f"{forced[0]} accepts tokens by chance: its text is not the target's", "leave it out", key="--arms"
         )
-    return [name for name in asked if name not in forced]
+    return [name for name in candidates if name not in forced]
 
 
-async def _arm(lab: Lab, arm: Arm, wanted: Sequence[Prompt], sampling: Sampling, device: str, log: Path) -> ArmText:
+async def _arm(lab: Lab, arm: Arm, selected: Sequence[Prompt], sampling: Sampling, device: str, log: Path) -> ArmText:
     opening = vllm.opening(lab, arm, log)
     started_at = provenance.now()
     answers: list[TextAnswer] = []
@@ -127,7 +127,7 @@ async def _arm(lab: Lab, arm: Arm, wanted: Sequence[Prompt], sampling: Sampling,
         async with opening.engine() as engine:
             assert isinstance(engine, Endpoint)
             identity = engine.identity
-            for prompt in wanted:
+            for prompt in selected:
                 answers.append(await engine.write(prompt, sampling))
     except EngineFailure as gone:
         failure = Failure(kind=gone.kind, reason=gone.reason, log_tail=gone.log_tail)

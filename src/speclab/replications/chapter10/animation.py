@@ -50,20 +50,20 @@ def _recording(variant: str, drafts: AssumedSpeculation | None) -> dict[str, Any
     fleet = Fleet(speculation=drafts)
     bursts = [fleet.bursts(request, int(output) - 1) for request, output in enumerate(REQUESTS.output)]
     served = serve(fleet, REQUESTS, bursts)
-    found = at_load(served)
+    metrics = at_load(served)
     milliseconds = {
-        f"{name}_ms": found[f"{name}_s"] * 1e3 for name in ("ttft_p50", "ttft_p99", "tpot_p50", "tpot_p99", "itl_p99")
+        f"{name}_ms": metrics[f"{name}_s"] * 1e3 for name in ("ttft_p50", "ttft_p99", "tpot_p50", "tpot_p99", "itl_p99")
     }
     return {
         "variant": variant,
         "k": 0 if drafts is None else drafts.k,
         "alpha": None if drafts is None else drafts.alpha,
-        "tokens_per_pass": found["tokens_per_pass"],
+        "tokens_per_pass": metrics["tokens_per_pass"],
         "closed_form_tokens_per_pass": 1.0 if drafts is None else drafts.tokens_per_pass,
         **milliseconds,
         "horizon_s": served.horizon_s,
         "j_per_tok": at_capacity(served, fleet, saturated=True)["j_per_tok"],
-        "kept": [each.kept.tolist() for each in bursts],
+        "kept": [burst.kept.tolist() for burst in bursts],
         "requests": [
             {
                 "request": request,
@@ -75,7 +75,7 @@ def _recording(variant: str, drafts: AssumedSpeculation | None) -> dict[str, Any
             }
             for request in range(len(REQUESTS))
         ],
-        "passes": sorted([*_prefills(served), *_decodes(served, bursts, drafts)], key=lambda each: each["start_s"]),
+        "passes": sorted([*_prefills(served), *_decodes(served, bursts, drafts)], key=lambda pass_: pass_["start_s"]),
     }
 
 

@@ -1,7 +1,7 @@
-"""Tables of chapter 10's model that take a minute: committed, and made again when what decides them has changed.
+"""Tables of chapter 10's model that take a minute: committed, and made again when anything they depend on changes.
 
-``data/derived/chapter10/`` holds one CSV a table, and in ``made_from.json`` for each the key of what it was made from
-(the code that it reaches, the files that it reads) and a hash of what was written. A table whose note fits is read; any
+``data/derived/chapter10/`` holds one CSV a table and, in ``made_from.json``, the key of what each was made from (the
+code that it reaches, the files that it reads) and a hash of what was written. A table whose note matches is read; any
 other is stale, and `refresh` makes it again.
 """
 
@@ -34,11 +34,11 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "points": partial(points, presets=PRESETS),
     "seeds": capacity_over_seeds,
 }
-"""What is kept, and what makes it; the quickest first."""
+"""The kept tables and the functions that make them, quickest first."""
 
 
 PRESETS_NAME = "speclab.replications.chapter10.speculation_presets.PRESETS"
-"""What a table may be made with besides its function."""
+"""The presets that a table may depend on besides its function."""
 
 READS = (("published", "lab09.csv"), ("labs", "lab09/ngram-k8.yml"))
 """Files that the speculation presets read: published acceptance lengths, and how long n-gram looks."""
@@ -77,9 +77,9 @@ def refresh(names: Iterable[str] | None = None, progress: Callable[[str], None] 
     Parameters
     ----------
     names : iterable of str, optional
-        Which; those that are stale where not given.
+        Which; the stale ones by default.
     progress : callable, optional
-        Told what is being made.
+        Called with the name of each table that is made.
     """
     todo = stale() if names is None else [name for name in TABLES if name in set(names)]
     notes = _notes()
@@ -91,7 +91,7 @@ def refresh(names: Iterable[str] | None = None, progress: Callable[[str], None] 
 
 
 def _key(name: str) -> str:
-    """Return a hash of everything that decides a table, the locked versions of libraries apart."""
+    """Return a hash of everything that a table depends on, except the locked versions of libraries."""
     make = TABLES[name]
     function = make.func if isinstance(make, partial) else make
     code = package_source().sha256(

@@ -1,4 +1,4 @@
-"""Capacity where one seed is not enough, and where drafting is charged what the page leaves free."""
+"""Capacity over several seeds, and with drafting charged for what the page leaves free."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHARGED = {
     "all-reduces": Charges(all_reduce=True),
     "both": Charges(launch_s=STEP_OVERHEAD_S, all_reduce=True),
 }
-"""What the drafter's passes pay besides their work; ``none`` is the page's. A launch is the target's own overhead."""
+"""What the drafter's passes pay besides their work; ``none`` is the page's. A launch costs the target's overhead."""
 
 
 def capacity_over_seeds(
@@ -46,7 +46,7 @@ def capacity_over_seeds(
     seeds : sequence of int
         Two or more.
     workers : int, optional
-        Processes; as many as cores where not given.
+        Processes; one per core by default.
 
     Returns
     -------
@@ -67,13 +67,13 @@ def capacity_over_seeds(
     order = [
         (d, w, preset, seed) for w in SLOWEST if w in workloads for d in devices for preset in presets for seed in seeds
     ]
-    found = dict(zip(order, spread(goodput, [(*each, Charges()) for each in order], workers), strict=True))
+    goodputs = dict(zip(order, spread(goodput, [(*point, Charges()) for point in order], workers), strict=True))
     rows = []
     for device in devices:
         for workload in workloads:
-            plain = np.array([found[device, workload, "baseline", seed] for seed in seeds])
+            plain = np.array([goodputs[device, workload, "baseline", seed] for seed in seeds])
             for preset in presets:
-                values = np.array([found[device, workload, preset, seed] for seed in seeds])
+                values = np.array([goodputs[device, workload, preset, seed] for seed in seeds])
                 keys = {"device": device, "workload": workload, "lever": preset}
                 rows.append({**keys, "metric": "goodput_per_gpu", **_interval(values)})
                 if preset != "baseline":
@@ -102,7 +102,7 @@ def charges(
     order = [(w, "baseline", "none") for w in SLOWEST if w in workloads]
     order += [(w, preset, name) for w in SLOWEST if w in workloads for preset in charged for name in CHARGED]
     tasks = [(device, workload, preset, seed, CHARGED[name]) for workload, preset, name in order]
-    found = dict(zip(order, spread(goodput, tasks, workers), strict=True))
+    goodputs = dict(zip(order, spread(goodput, tasks, workers), strict=True))
     return pd.DataFrame(
         [
             {
@@ -110,8 +110,8 @@ def charges(
                 "workload": workload,
                 "lever": preset,
                 "charged": name,
-                "goodput_per_gpu": found[workload, preset, name],
-                "change": found[workload, preset, name] / found[workload, "baseline", "none"] - 1,
+                "goodput_per_gpu": goodputs[workload, preset, name],
+                "change": goodputs[workload, preset, name] / goodputs[workload, "baseline", "none"] - 1,
             }
             for workload in workloads
             for preset in charged

@@ -1,4 +1,4 @@
-"""The closed forms of Leviathan et al. (arXiv:2211.17192 v2), their Table 1, and the simulator held against them."""
+"""The closed forms of Leviathan et al. (arXiv:2211.17192 v2), their Table 1, and the simulator checked against them."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def draws() -> pd.DataFrame:
     rows = []
     for alpha, k in DRAWS:
         fleet = Fleet(speculation=AssumedSpeculation(drafter="mtp-head-8b", k=k, alpha=alpha))
-        found = at_load(serve(fleet, _quiet()))
+        metrics = at_load(serve(fleet, _quiet()))
         rows.append(
             {
                 "alpha": alpha,
                 "k": k,
-                "simulated_tokens_per_pass": found["tokens_per_pass"],
+                "simulated_tokens_per_pass": metrics["tokens_per_pass"],
                 "closed_form_tokens_per_pass": tokens_per_pass_flat(alpha, k),
             }
         )
@@ -117,12 +117,12 @@ def _theorem(target: str, drafter: str, gpus: int, alpha: float, k: int) -> dict
 
 
 def _quiet(prompt: int | None = None) -> Requests:
-    asked = _QUIET if prompt is None else _QUIET.model_copy(update={"new_input": Length(mean=prompt, cv=0)})
-    return draw(asked, RATE, SEED, REQUESTS)
+    workload = _QUIET if prompt is None else _QUIET.model_copy(update={"new_input": Length(mean=prompt, cv=0)})
+    return draw(workload, RATE, SEED, REQUESTS)
 
 
 def _operations(fleet: Fleet, requests: Requests) -> float:
-    """Return operations per output token, prompts included: they add up over rows, whatever is served beside them."""
+    """Return operations per output token, prompts included: they add up over rows, whatever else is served."""
     target, head = fleet.step_model.target, fleet.drafter
     k = 0 if fleet.speculation is None else fleet.speculation.k
     flops = 0.0

@@ -1,10 +1,10 @@
 """Why the 99th percentile of gaps between tokens rises with speculation where prompts stall decoding.
 
-A prompt that is read makes every decoding row wait. Offline, nearly all requests are admitted before decoding begins;
-those that find no room in the KV cache come later, one at a time, and each stalls all the rows there are. A drafter's
+Reading a prompt makes every decoding row wait. Offline, nearly all requests are admitted before decoding begins;
+those that find no room in the KV cache come later, one at a time, and each stalls every row. A drafter's
 weights and KV take room, so more requests come later, and the stalls, more than one gap in a hundred, carry the
-percentile. With the drafter's memory free they are about as many as the baseline's: what the number shows is above all
-that memory.
+percentile. With the drafter's memory free there are about as many as in the baseline: the number shows mostly that
+memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from speclab.replications.chapter10.presets import REFERENCE_RATE, SEED, WORKLOA
 from speclab.replications.chapter10.speculation_presets import PAGE, preset_fleet
 
 STALL_S = 0.15
-"""A gap above this is taken for a stall, s: no decode pass of the page's workloads lasts as long."""
+"""A longer gap counts as a stall, s: no decode pass of the page's workloads takes that long."""
 
 
 def gaps(device: str = "h100-sxm", workload: str = "offline-batch", stall_s: float = STALL_S) -> pd.DataFrame:
@@ -55,7 +55,7 @@ def gaps(device: str = "h100-sxm", workload: str = "offline-batch", stall_s: flo
                 "gaps": len(itl),
                 "stalls": int((itl > stall_s).sum()),
                 "share": float((itl > stall_s).mean()),
-                "longest_pass_s": max(float(np.subtract(each.end_s, each.start_s).max()) for _, each in working),
+                "longest_pass_s": max(float(np.subtract(passes.end_s, passes.start_s).max()) for _, passes in working),
                 "itl_p50_s": float(np.percentile(itl, 50)),
                 "itl_p99_s": float(np.percentile(itl, 99)),
                 "itl_max_s": float(itl.max()),

@@ -6,11 +6,11 @@ import math
 
 SAME = 0.02
 SIZES = (SAME, 0.10, 0.50)
-"""Changes from which on there is one arrow, two, three."""
+"""Changes from which there are one, two and three arrows."""
 
 AT_CAPACITY = ("goodput_per_gpu", "tok_s", "usd_per_mtok", "j_per_tok")
 CLIFF = 1.0
-"""Gain of goodput from which on the baseline is taken to sit at a latency cliff."""
+"""Gain in goodput from which the baseline is assumed to sit at a latency cliff."""
 
 MEANINGS = {
     "E": "the baseline sits at the edge of its SLOs: read the absolute numbers",
@@ -31,20 +31,20 @@ def marks(device: str, preset: str, metric: str, goodput_change: float) -> list[
     goodput_change : float
         The preset's change of goodput on this workload and device; decides the mark E of all metrics at capacity.
     """
-    found = []
+    caveats = []
     if metric in AT_CAPACITY and goodput_change >= CLIFF:
-        found.append("E")
+        caveats.append("E")
     if metric == "usd_per_mtok":
-        found.append("$")
+        caveats.append("$")
     if preset != "baseline":
-        found.append("alpha")
+        caveats.append("alpha")
     if device == "b200":
-        found.append("B")
-    return found
+        caveats.append("B")
+    return caveats
 
 
 def verdict(metric: str, change: float) -> str | None:
-    """Return ``better``, ``worse`` or ``same`` (within 2%); only of goodput and tokens is more better. None for NaN."""
+    """Return ``better``, ``worse`` or ``same`` (within 2%), None for NaN; only goodput and tokens should rise."""
     if math.isnan(change):
         return None
     if abs(change) <= SAME:

@@ -2,7 +2,7 @@
 
 Source: the public site *inference-tradeoffs-explained* and its simulator *Disaggregated_Inference_Sim*. Lengths of chat
 are the means of ShareGPT in the vLLM paper (arXiv:2309.06180), those of long-rag follow arxiv_summarization in
-Sarathi-Serve (arXiv:2403.02310); the rest is that author's choice.
+Sarathi-Serve (arXiv:2403.02310); the rest is its author's choice.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ REFERENCE_RATE = {
 """Load at which latencies are compared, sessions/s: half of what the plain H100 fleet carries. Offline: all at once."""
 
 SATURATING = {"offline-batch": 1e6}
-"""Workloads that are asked all at once, and the rate that does it, sessions/s; no search is needed."""
+"""Workloads whose requests arrive all at once, and the rate that does it, sessions/s; no search is needed."""
 
 SEED = 1
 ALPHA = 0.7

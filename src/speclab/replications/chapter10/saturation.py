@@ -1,7 +1,7 @@
 """One A100 filled up: where checking drafts is bound by compute, speculation loses throughput.
 
-Two variants that the source does not have tell the loss apart: one speculates in small passes only, and one in none, so
-that all it pays is the drafter's reading of prompts and its room in memory.
+Two variants that the source lacks separate the causes of the loss: one speculates in small passes only, the other in
+none, so that it pays only for the drafter's reading of prompts and its share of memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from speclab.replications.chapter10.presets import ALPHA, SEED
 RATES = (0.5, 4.0, 16.0, 64.0)
 REQUESTS = 600
 CUT_OFF_ROWS = 128
-"""Rows from which on the third variant decodes plainly."""
+"""Rows from which the third variant decodes without drafts."""
 
 _WORKLOAD = FleetWorkload(name="Poisson", new_input=Length(mean=1024, cv=0.5), output=Length(mean=256, cv=0.5))
 _FLEET = Fleet(device="a100-sxm", max_rows=512)
@@ -53,17 +53,17 @@ def saturation(rates: Sequence[float] = RATES, cut_off_rows: int = CUT_OFF_ROWS)
     }
     rows = []
     for rate in rates:
-        asked = draw(_WORKLOAD, rate, SEED, REQUESTS)
+        requests = draw(_WORKLOAD, rate, SEED, REQUESTS)
         row: dict[str, float] = {"rate": rate}
         for variant, speculation in variants.items():
-            served = serve(_FLEET.model_copy(update={"speculation": speculation}), asked)
-            found = at_load(served)
+            served = serve(_FLEET.model_copy(update={"speculation": speculation}), requests)
+            metrics = at_load(served)
             row[f"{variant}_tok_s"] = throughput(served, saturated=True)[1]
-            row[f"{variant}_tpot_p50_ms"] = found["tpot_p50_s"] * 1e3
-            row[f"{variant}_itl_p99_ms"] = found["itl_p99_s"] * 1e3
-            row[f"{variant}_ttft_p50_s"] = found["ttft_p50_s"]
+            row[f"{variant}_tpot_p50_ms"] = metrics["tpot_p50_s"] * 1e3
+            row[f"{variant}_itl_p99_ms"] = metrics["itl_p99_s"] * 1e3
+            row[f"{variant}_ttft_p50_s"] = metrics["ttft_p50_s"]
             if variant == "on":
-                row["draft_share"] = found["draft_share"]
+                row["draft_share"] = metrics["draft_share"]
         row["ratio"] = row["on_tok_s"] / row["off_tok_s"]
         row["cut_off_rows"] = cut_off_rows
         row["cut_off_ratio"] = row["cut_off_tok_s"] / row["off_tok_s"]

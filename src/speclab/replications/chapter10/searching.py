@@ -1,4 +1,4 @@
-"""One point's search for its capacity, as all of the chapter's tables do it."""
+"""The search for one point's capacity, shared by all of the chapter's tables."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from speclab.replications.chapter10.speculation_presets import assumed, preset_f
 from speclab.roofline.devices import device as find_device
 
 SLOWEST = ("coding-agent", "chat", "voice", "long-rag", "offline-batch")
-"""The workloads, the one that takes longest to simulate first."""
+"""The workloads, slowest to simulate first."""
 
 
 def capacity(bench: LoadTest, workload: str) -> Capacity:
-    """Return the highest load that is carried, from twice the reference load on; where all is asked at once, that."""
+    """Return the highest load that is carried, searched from twice the reference load; `SATURATING` needs no search."""
     if workload in SATURATING:
         return Capacity(SATURATING[workload], bench.run(SATURATING[workload]), 1)
     return bench.capacity(2 * REFERENCE_RATE[workload])
@@ -37,7 +37,7 @@ def goodput(device: str, workload: str, preset: str, seed: int, charges: Charges
 
 
 def check_known(devices: Iterable[str], workloads: Iterable[str], presets: Iterable[str]) -> None:
-    """Refuse a slug that is not known.
+    """Refuse an unknown slug.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""AssumedSpeculation presets on the page's fleet. Every acceptance is assumed; each preset says from what.
+"""Speculation presets on the page's fleet. Every acceptance is assumed; each preset states its basis.
 
 ``mtp`` and ``draft-1b`` are the page's. ``eagle3`` and ``ngram`` take acceptance by position from what Lab 9 published
 (`replications.published`): the mean length fixes a geometric curve. ``mtp-cut-off`` is ``mtp`` in passes of fewer than
@@ -24,8 +24,8 @@ PAGE = ("baseline", "mtp", "draft-1b")
 """The presets of the page's two tables, the baseline among them."""
 
 CUT_OFF_ROWS = 128
-"""Rows of a pass from which on ``mtp-cut-off`` decodes plainly. By `cut_offs` rows of short context gain up to between
-123 and 207 of them on the sweep's fleets, and rows of long context always."""
+"""Rows of a pass from which ``mtp-cut-off`` decodes without drafts. By `cut_offs`, passes over short contexts gain
+up to 123 to 207 rows on the sweep's fleets, and passes over long contexts always."""
 
 _REVISES = "coding-agent"  # its answers repeat their prompt, as Lab 9's revision workload does
 
@@ -76,7 +76,7 @@ def assumed(preset: str, workload: str, cut_off_rows: int = CUT_OFF_ROWS) -> Ass
 def preset_fleet(
     device: str, preset: str, workload: str, charges: Charges | None = None, cut_off_rows: int = CUT_OFF_ROWS
 ) -> Fleet:
-    """Return the page's fleet that speculates by a preset, and what its drafter is charged besides its work.
+    """Return the page's fleet with a preset's speculation; `charges` is what its drafter pays besides its work.
 
     Raises
     ------

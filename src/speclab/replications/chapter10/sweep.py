@@ -36,7 +36,7 @@ def points(
     cut_off_rows : int
         Where ``mtp-cut-off`` stops speculating.
     workers : int, optional
-        Processes; as many as cores where not given.
+        Processes; one per core by default.
 
     Returns
     -------
@@ -57,10 +57,10 @@ def points(
         for preset in presets:
             preset_fleet(device, preset, workloads[0], cut_off_rows=cut_off_rows)
     order = [(device, workload, preset) for device in devices for workload in workloads for preset in presets]
-    slowest_first = sorted(order, key=lambda each: SLOWEST.index(each[1]))
-    found = spread(_point, [(*each, cut_off_rows) for each in slowest_first], workers)
-    by_key = dict(zip(slowest_first, found, strict=True))
-    return pd.DataFrame([by_key[each] for each in order])
+    slowest_first = sorted(order, key=lambda key: SLOWEST.index(key[1]))
+    rows = spread(_point, [(*key, cut_off_rows) for key in slowest_first], workers)
+    by_key = dict(zip(slowest_first, rows, strict=True))
+    return pd.DataFrame([by_key[key] for key in order])
 
 
 def sweep(
@@ -73,11 +73,11 @@ def sweep(
 ) -> pd.DataFrame:
     """Return the six metrics of each configuration and how far each is from the baseline: `compared` of `points`.
 
-    The baseline is run too where `presets` does not name it; its rows are left out then.
+    The baseline is run even where `presets` does not name it; its rows are then left out.
     """
     run = presets if "baseline" in presets else ("baseline", *presets)
-    found = compared(points(devices, workloads, run, cut_off_rows=cut_off_rows, workers=workers))
-    return found[found["lever"].isin(presets)].reset_index(drop=True)
+    table = compared(points(devices, workloads, run, cut_off_rows=cut_off_rows, workers=workers))
+    return table[table["lever"].isin(presets)].reset_index(drop=True)
 
 
 def compared(points: pd.DataFrame) -> pd.DataFrame:
@@ -98,11 +98,11 @@ def compared(points: pd.DataFrame) -> pd.DataFrame:
     baseline = points[points["lever"] == "baseline"].set_index(["device", "workload"])
     rows = []
     for point in points.to_dict("records"):
-        beside = baseline.loc[(point["device"], point["workload"])]
-        goodput_change = point["goodput_per_gpu"] / beside["goodput_per_gpu"] - 1
+        reference = baseline.loc[(point["device"], point["workload"])]
+        goodput_change = point["goodput_per_gpu"] / reference["goodput_per_gpu"] - 1
         for metric in METRICS:
             plain = point["lever"] == "baseline"
-            change = np.nan if plain else (point[metric] - beside[metric]) / beside[metric]
+            change = np.nan if plain else (point[metric] - reference[metric]) / reference[metric]
             rows.append(
                 {
                     "device": point["device"],

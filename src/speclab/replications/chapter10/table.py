@@ -1,4 +1,4 @@
-"""The table behind the page: what a token costs, plainly and speculatively, by device, context and batch."""
+"""The table behind the page: what a token costs, with speculation and without, by device, context and batch."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def device_table(
     gpus : int
         GPUs in tensor parallel.
     must_fit : bool
-        Whether a batch beyond the memory is refused. Of the page's rows two are (512 rows at context 2048), so by
-        default it is only said.
+        Whether to refuse a batch that exceeds the memory. Two of the page's rows do (512 rows at context 2048), so by
+        default it is only reported.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def device_table(
         ``device, context, batch, plain_ms_per_token, speculative_ms_per_token, plain_bound, verify_bound, speed_up``;
         the steps behind them, ``plain_ms, verify_ms, drafting_ms`` (overhead included), and ``plain_j_per_token,
         speculative_j_per_token``, power at rest included; operations per byte of the two passes, and the device's
-        ridge; ``kv_tokens`` asked for, ``kv_room_tokens`` there is, ``fits_memory``.
+        ridge; ``kv_tokens`` needed, ``kv_room_tokens`` available, ``fits_memory``.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def device_table(
                 cached = batch * context
                 off = plain.step_model.step(Rows(batch, cached))
                 on = speculative.step_model.step(Rows(batch, cached, batch, cached))
-                read, checked = decode(shape, batch, cached), verify(shape, batch, cached, k)
+                plain_work, verify_work = decode(shape, batch, cached), verify(shape, batch, cached, k)
                 off_s, on_s = off.seconds / batch, on.seconds / (batch * drafts.tokens_per_pass)
                 rows.append(
                     {
@@ -93,8 +93,8 @@ def device_table(
                         "drafting_ms": on.drafting_s * 1e3,
                         "plain_j_per_token": _joules(off, machine) / batch,
                         "speculative_j_per_token": _joules(on, machine) / (batch * drafts.tokens_per_pass),
-                        "plain_flop_per_byte": read.flops / read.bytes,
-                        "verify_flop_per_byte": checked.flops / checked.bytes,
+                        "plain_flop_per_byte": plain_work.flops / plain_work.bytes,
+                        "verify_flop_per_byte": verify_work.flops / verify_work.bytes,
                         "ridge_flop_per_byte": machine.ridge_flop_per_byte,
                         "kv_tokens": cached,
                         "kv_room_tokens": speculative.kv_room,
@@ -118,15 +118,15 @@ def cut_offs(
     alpha: float = 0.7,
     gpus: int = 1,
 ) -> pd.DataFrame:
-    """Return below how many rows speculation pays: where to cut it off, as far as memory lets a batch grow.
+    """Return the batch size below which speculation pays: where to cut it off, among batches that fit in memory.
 
     Parameters are those of `device_table`.
 
     Returns
     -------
     pd.DataFrame
-        ``device, context, break_even_rows, rows_that_fit``; the first is the fewest rows at which a token costs no less
-        than plainly, NaN where all that fit gain.
+        ``device, context, break_even_rows, rows_that_fit``; the first is the fewest rows at which speculation no
+        longer makes a token cheaper, NaN where every batch that fits gains.
     """
     drafts = validated(AssumedSpeculation, {"drafter": drafter, "k": k, "alpha": alpha})
     rows = []

@@ -46,19 +46,19 @@ def against(
     prompt_tokens : mapping of str to float
         Mean prompt length of each workload, tokens.
     is_measured : bool
-        Whether the findings were measured: then nothing published went into them but the prompts.
+        Whether the findings were measured: then nothing published but the prompts went into them.
 
     Returns
     -------
     pd.DataFrame
-        `COLUMNS`; ``difference`` is ours over published, less 1; ``role`` says what ours is worth (`ROLES`). ``ours``
-        is NaN where the lab does not have the figure.
+        `COLUMNS`; ``difference`` is ours over published, less 1; ``role`` says what the comparison is worth
+        (`ROLES`). ``ours`` is NaN where the lab does not have the figure.
     """
 
     def value(finding: str, **where: object) -> float:
         rows = findings[findings["finding"] == finding]
-        for column, wanted in where.items():
-            rows = rows[rows[column] == wanted]
+        for column, expected in where.items():
+            rows = rows[rows[column] == expected]
         resolved = rows[rows["status"] == OK]
         return float(resolved["value"].iloc[0]) if len(resolved) == 1 else float("nan")
 
@@ -103,7 +103,7 @@ def _at(value: Value, finding: str, arm: str, workload: str = "chat", concurrenc
 
 
 def _position(value: Value, workload: str, position: int) -> float:
-    # it does not depend on the concurrency, and the fullest cell holds the most drafts
+    # it does not depend on the concurrency, and the fullest cell has the most drafts
     return _at(value, "acceptance_by_position", NGRAM, workload, concurrency=256, position=position)
 
 
@@ -164,11 +164,11 @@ ROLES = {
     **dict.fromkeys(_ARITHMETIC, "arithmetic"),
     "a01": "bound",
 }
-"""What the simulated lab's figure is worth beside the published one.
+"""How much the simulated lab's figure is worth beside the published one.
 
-An *input* was put into the lab's files (or chosen so that it comes out, or is the prompts themselves): agreement shows
-nothing but that the simulator does as it was told. What *follows from inputs* shows no more. *Arithmetic* is two
+An *input* was put into the lab's files (or chosen to give this result, or is the prompts themselves): agreement shows
+only that the simulator follows its inputs. What *follows from inputs* shows no more. *Arithmetic* is two
 constants divided. A *bound* was published as "less than", and ours is the noise of sampling. The rest are results.
 """
 MEASURED_ROLES = {**dict.fromkeys(PROMPTS, "input"), **dict.fromkeys(_ARITHMETIC, "arithmetic"), "a01": "bound"}
-"""The same of a lab that was measured: nothing published went into it but the prompts."""
+"""The same for a measured lab: nothing published but the prompts went into it."""

@@ -1,4 +1,4 @@
-"""Lab 9's fitted replica: the model fitted on three published figures of its baseline, held against all the others.
+"""Lab 9's fitted replica: the model fitted on three published figures of its baseline, compared with all the others.
 
 Fitted: the time per token of the baseline at 1, 128 and 256 requests in flight. Taken as given: the baseline's
 occupancy at these three (the report's own count of rows in a step), what a draft position adds at batch 1, acceptance
@@ -31,14 +31,14 @@ FREE = ("byte_per_s", "flop_per_s")
 UNUSED = ("launch_s", "lookup_hit", "row_s")
 FITTED_ON = "time per token of Lab 9's baseline at 1, 128 and 256 in flight"
 SPREAD = 0.01
-"""Taken as the relative error of the report's times per token; it prints three digits of them or fewer."""
+"""Assumed relative error of the report's times per token, which it prints to three digits or fewer."""
 
 K = {EAGLE: 3, DRAFT: 3, NGRAM: 8}
 
 
 @dataclass(frozen=True)
 class FittedReplica:
-    """The model of Lab 9.
+    """The fitted model of Lab 9.
 
     Attributes
     ----------
@@ -68,20 +68,20 @@ class FittedReplica:
         return _rows(self.published, concurrency)
 
     def tokens_per_step(self, arm: str, workload: str = "chat") -> float:
-        """Return the tokens that a row keeps of a step, as published; n-gram's with the assumed draft rate."""
+        """Return the tokens that a row keeps per step, as published; n-gram's with the assumed draft rate."""
         at = self.published
         if arm == EAGLE:
             return float(at["a02"] if workload == "chat" else at["a03"])
         if arm == DRAFT:
             return float(at["a02"] / (1 - at["a04"]))
-        # its range over the workloads is published; on chat 2.00 a draft, on revision that factor more
+        # its range over the workloads is published: 2.00 a draft on chat, and times that factor on revision
         length = at["n06"] * (at["n09"] if workload == "revision" else 1)
         return float(1 + self.draft_rate[workload] * (length - 1))
 
     def step_s(
         self, concurrency: ArrayLike, arm: str | None = None, workload: str = "chat", using: Parameters | None = None
     ) -> Floats:
-        """Return what a step takes, s; of the baseline where no arm is named."""
+        """Return the time of a step, s; the baseline's if no arm is given."""
         parameters = using or self.calibration.parameters
         rows = self.rows(concurrency)
         draft, tokens = NO_DRAFT, 1.0
@@ -102,7 +102,7 @@ class FittedReplica:
         return self.rows(concurrency) * tokens / self.step_s(concurrency, arm, using=using)
 
     def crossing(self, arm: str, using: Parameters | None = None) -> Crossing:
-        """Return the crossover as a lab finds it: interpolated between its concurrencies, and twice the last."""
+        """Return the crossover as a lab finds it: interpolated between its concurrencies, up to twice the last."""
         grid = [*self.grid, 2 * self.grid[-1]]
         return crossover(grid, self.speed_up(grid, arm, using=using))
 
@@ -115,7 +115,7 @@ class FittedReplica:
         added_s = 1e-3 * float(self.published["d04" if arm == EAGLE else "d02"])
         rows = float(self.rows(1))
         tokens = self.tokens_per_step(arm)
-        # batch 1 measures the launch whatever grows later: no option is left out here
+        # batch 1 measures the launch, whatever grows with the batch: no option is left out here
         return max(0.0, launch_s(parameters, TARGET, shape, K[arm], added_s, self.traffic["chat"], tokens, rows))
 
     def _draft(self, arm: str, workload: str, parameters: Parameters) -> Draft:
@@ -141,11 +141,11 @@ def fit_replica(
     lab : Lab
         The simulated lab, for its assumptions: answer lengths, n-gram's draft rate, concurrencies.
     options : ModelOptions
-        What the model leaves out, to see what it is worth.
+        What the model leaves out, to see how much it matters.
     start : Parameters
-        What is held, and where the fit begins.
+        Held parameters, and the start of the fit.
     answer : float, optional
-        Another mean answer length than the lab's on every workload, tokens.
+        Mean answer length on every workload instead of the lab's, tokens.
     free : sequence of str
         What is fitted.
 
@@ -156,7 +156,7 @@ def fit_replica(
     """
     figures = published.set_index("id")["value"].astype(float)
     assert lab.simulated is not None
-    answers = {str(workload): each for workload, each in lab.simulated.answers.items()}
+    answers = {str(workload): lengths for workload, lengths in lab.simulated.answers.items()}
     traffic = {
         workload: closed_loop(
             figures[prompt], answer or answers[workload].mean_tokens, answers[workload].cv,
@@ -190,7 +190,7 @@ def _time_per_token(label: str, seconds: float, rows: float, traffic: Traffic, o
 
 
 def _rows(figures: pd.Series[float], concurrency: ArrayLike) -> Floats:
-    at = np.asarray(concurrency, dtype=np.float64)
+    in_flight = np.asarray(concurrency, dtype=np.float64)
     known = np.array([1.0, 128.0, 256.0])
-    share = np.interp(np.log(at), np.log(known), figures[["b06", "b10", "b11"]].to_numpy(dtype=float) / known)
-    return np.asarray(at * share, dtype=np.float64)
+    share = np.interp(np.log(in_flight), np.log(known), figures[["b06", "b10", "b11"]].to_numpy(dtype=float) / known)
+    return np.asarray(in_flight * share, dtype=np.float64)

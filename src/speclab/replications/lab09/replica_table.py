@@ -1,4 +1,4 @@
-"""Every figure that Lab 9 published beside the replica's, labelled by what the replica's is worth."""
+"""Every figure that Lab 9 published beside the replica's, labelled by what the comparison is worth."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ ROLES = {
     **dict.fromkeys(("a01", "n01", "n02", "n03"), ASSUMED),
     **dict.fromkeys(("n10", "n11", "n12", "n13"), NOT_MODELLED),
 }
-"""What the replica's figure is worth, by id; predicted where nothing else is said.
+"""What the replica's figure is worth, by id; predicted by default.
 
-*Used to fit*: the fit saw it. *Taken as given*: the model was told (rows of a step at three concurrencies, acceptance,
-what a draft position adds at batch 1, prompt lengths). *Follows from what was given*: arithmetic on such figures.
-*Arithmetic*: two constants of data sheets. *Assumed*: the model takes it to be so. *Not modelled*: it has no such
-figure.
+*Used to fit*: the fit saw it. *Taken as given*: an input of the model (rows of a step at three concurrencies,
+acceptance, what a draft position adds at batch 1, prompt lengths). *Follows from what was given*: arithmetic on such
+figures. *Arithmetic*: two constants of data sheets. *Assumed*: the model takes it to be so. *Not modelled*: it has no
+such figure.
 """
 
 Figures = Callable[[FittedReplica, Parameters], float]
@@ -78,7 +78,7 @@ def replica_table(replica: FittedReplica, published: pd.DataFrame, draws: int = 
         model = figure(replica, best) if figure else float("nan")
         low = high = float("nan")
         if figure and role == PREDICTED:
-            low, high = _interval([figure(replica, each) for each in drawn])
+            low, high = _interval([figure(replica, parameters) for parameters in drawn])
         value = float(row["value"])
         difference = model / value - 1 if role != ASSUMED or model else float("nan")
         place = {key: row[key] for key in ("id", "quantity", "arm", "workload", "concurrency", "unit")}
@@ -88,7 +88,7 @@ def replica_table(replica: FittedReplica, published: pd.DataFrame, draws: int = 
 
 
 def _interval(values: list[float]) -> tuple[float, float]:
-    """Return where nine of ten values lie; a crossing that is not reached lies above all."""
+    """Return the range of nine of ten values; a crossing that is not reached lies above all."""
     known = np.where(np.isnan(values), np.inf, values)
     low, high = np.quantile(known, INTERVAL, method="nearest")
     return float(low), float(high) if np.isfinite(high) else float("nan")
@@ -124,7 +124,7 @@ def _arithmetic(name: str) -> Figures:
 
 
 def _nothing(*_: object, **__: object) -> float:
-    """Return no finding: arithmetic on data sheets asks for none."""
+    """Return no finding: arithmetic on data sheets needs none."""
     return float("nan")
 
 

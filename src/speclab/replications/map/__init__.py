@@ -1,1 +1,1 @@
-"""The map: the calibrated model over all that a reader may change, as data of an interactive page."""
+"""The map: the calibrated model over everything that a reader may change, as data for an interactive page."""

@@ -1,6 +1,6 @@
 """What the map computes with in the page: parameters and their draws, shapes, data sheets, errors, as data for scripts.
 
-The scripts repeat `speclab.predict` term by term, so all that they need is here and no result is.
+The scripts repeat `speclab.predict` term by term, so everything that they need is here, and no results.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CALIBRATIONS = {
     "gsm8k": "published speed-ups, GSM8K",
     "sharegpt": "published speed-ups, ShareGPT",
 }
-"""The calibrations that have a data sheet, and so can be carried to another device."""
+"""The calibrations with a data sheet, which can be transferred to another device."""
 
 
 def map_data(first: NamedQuery, draws: int = DRAWS) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def map_data(first: NamedQuery, draws: int = DRAWS) -> dict[str, Any]:
         method: {target: slug for (of, target), slug in DRAFTERS.items() if of == method and target in shapes}
         for method in METHODS
     }
-    shapes |= {slug for each in drafters.values() for slug in each.values()}
+    shapes |= {slug for by_target in drafters.values() for slug in by_target.values()}
     return {
         "devices": [_device(key) for key in DEVICES],
         "models": [{"key": key, "name": MODEL_NAMES[key], "shape": shape} for key, shape in MODELS.items()],
@@ -126,7 +126,9 @@ def _calibration(key: str, name: str, draws: int) -> dict[str, Any]:
         "rates": {"byte_per_s": calibration.device.peak_byte_per_s, "flop_per_s": calibration.device.peak_flop_per_s},
         "parameters": fit.parameters.model_dump(),
         "drawn": drawn,
-        "draws": [[getattr(each, parameter) for parameter in drawn] for each in fit.draws(draws)],
+        "draws": [
+            [getattr(drawn_parameters, parameter) for parameter in drawn] for drawn_parameters in fit.draws(draws)
+        ],
         "places": {
             "rows": max(place.rows for place in fit.places),
             "tokens": max(place.tokens for place in fit.places),
@@ -138,7 +140,7 @@ def _calibration(key: str, name: str, draws: int) -> dict[str, Any]:
 
 def _errors(names: Sequence[str]) -> list[dict[str, Any]]:
     return [
-        each.row()
-        for each in calibrations.validate()
-        if each.method in names and each.figure in (SPEED_UP, CROSSOVER) and each.model == LLAMA
+        row.row()
+        for row in calibrations.validate()
+        if row.method in names and row.figure in (SPEED_UP, CROSSOVER) and row.model == LLAMA
     ]

@@ -18,31 +18,34 @@ def printed(rows: pd.DataFrame, k: int, at: Sequence[int]) -> pd.DataFrame:
     rows : DataFrame
         `speclab.predict.survey.survey`.
     k : int
-        Whose speed-ups are printed.
+        The k whose speed-ups are printed.
     at : sequence of int
-        Concurrencies of these; a dash where memory is full before.
+        Concurrencies of these; a dash where memory is full earlier.
 
     Returns
     -------
     DataFrame
         Speed-ups at `at` with k draft positions, and the crossover of each k; ``α`` is the acceptance's name.
     """
-    made = []
+    printed_rows = []
     for (device, context, acceptance), group in rows.groupby(["device", "context", "acceptance"], sort=False):
         shown = group[group["k"] == k].set_index("concurrency")["speed_up"]
-        made.append(
+        printed_rows.append(
             {"GPU": str(device).upper(), "context": f"{context:,.0f}", "α": str(acceptance)}
-            | {f"at{NO_BREAK}{each}": f"{shown[each]:.2f}" if each in shown.index else NONE for each in at}
-            | {f"k={each}": crossover(one.iloc[0]) for each, one in group.groupby("k")}
+            | {
+                f"at{NO_BREAK}{concurrency}": f"{shown[concurrency]:.2f}" if concurrency in shown.index else NONE
+                for concurrency in at
+            }
+            | {f"k={positions}": crossover(of_k.iloc[0]) for positions, of_k in group.groupby("k")}
         )
-    return pd.DataFrame(made)
+    return pd.DataFrame(printed_rows)
 
 
 def crossover(row: Mapping[str, Any] | pd.Series[Any]) -> str:
-    """Return a crossover with its interval, from one row of a survey; ``over n`` where n fill the memory before.
+    """Return a crossover with its interval, from one row of a survey; ``over n`` where n fill the memory first.
 
-    An end that more requests than memory holds would have to reach is left open, as one that is not reached at all.
-    It holds no-break spaces: a line of the table stays one.
+    An end that takes more requests than memory holds is left open, like one that is not reached at all. Spaces are
+    no-break, so that a line of the table is not wrapped.
     """
     if row["status"] == "always below":
         return "never"

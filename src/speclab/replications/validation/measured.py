@@ -1,6 +1,6 @@
 """A lab of our own: fitted on its baseline and one arm on one workload at two concurrencies, it predicts the rest.
 
-What a drafter brings (tokens per step, how often it has a draft) is taken as measured, over all of an arm's cells that
+What a drafter gains (tokens per step, how often it has a draft) is taken as measured, over all of an arm's cells that
 passed their checks; what it costs is predicted.
 """
 
@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 
 FREE = ("overhead_s", "flop_per_s")
 """What is fitted. Launches are held: a small head drafts in less than its bytes would take at the memory's rate, most
-likely from the processor's cache, and a fit of launches runs to zero to make up for it."""
+likely from the processor's cache, and a fit of launches goes to zero to compensate."""
 UNUSED = ("lookup_hit", "lookup_s", "row_s", "token_s")
 SPREAD = 0.1
 """Relative standard deviation of a cell's step time from repeat to repeat, as this machine's repeats show it."""
@@ -35,19 +35,19 @@ SPREAD = 0.1
 
 @dataclass(frozen=True)
 class Setting:
-    """What the model has to know of a lab beside its results.
+    """What the model needs to know about a lab besides its results.
 
     Attributes
     ----------
     target : Transformer
     drafters : dict of str to (int, Transformer or None)
-        Draft positions and network of each arm; None for a search of the text.
+        Draft positions and network of each arm; None for a search in the text.
     traffic : dict of str to Traffic
         By workload.
     start : Parameters
-        What is held, and where the fit begins.
+        Held parameters, and the start of the fit.
     fitted_arm, fitted_workload : str
-        The one arm whose cells the fit sees beside the baseline's, and on which workload.
+        The one arm whose cells the fit sees besides the baseline's, and its workload.
     fitted_at : tuple of int
         The concurrencies that it sees.
     options : ModelOptions
@@ -71,7 +71,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """What an arm's drafts bring on one workload.
+    """What an arm's drafts gain on one workload.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ Returns = dict[tuple[str, str], Return]
 
 @dataclass(frozen=True)
 class Calibrated:
-    """The model of a lab.
+    """The fitted model of a lab.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class Calibrated:
     returns: Returns
 
     def step_s(self, arm: str, workload: str, rows: ArrayLike, using: Parameters | None = None) -> Floats:
-        """Return what an arm's step takes, s."""
+        """Return the time of an arm's step, s."""
         parameters = using or self.calibration.parameters
         return _step_s(self.setting, self.returns, parameters, arm, workload, rows)
 
@@ -134,9 +134,9 @@ def calibrated(cells: pd.DataFrame, setting: Setting) -> Calibrated:
     """
     passed = cells[(state(cells, "step_time") == OK) & (state(cells, "tokens_per_step") == OK)]
     if not (passed["arm"] == BASELINE).any():
-        found = ", ".join(sorted(passed["arm"].unique())) or "none"
+        passed_arms = ", ".join(sorted(passed["arm"].unique())) or "none"
         raise UserError(
-            f"no cell of the arm {BASELINE!r} passed its checks (arms that did: {found})", "run the baseline"
+            f"no cell of the arm {BASELINE!r} passed its checks (arms that did: {passed_arms})", "run the baseline"
         )
     numbers = ("tokens_per_step", "draft_coverage", "step_time")
     means = passed.assign(**{name: pd.to_numeric(passed[name]) for name in numbers})
@@ -173,6 +173,6 @@ def _step_s(
     draft, tokens = NO_DRAFT, 1.0
     if arm != BASELINE:
         k, shape = setting.drafters[arm]
-        of = returns[arm, workload]
-        draft, tokens = Draft(k, shape, of.draft_coverage), of.tokens_per_step
+        arm_return = returns[arm, workload]
+        draft, tokens = Draft(k, shape, arm_return.draft_coverage), arm_return.tokens_per_step
     return step_s(parameters, setting.target, rows, setting.traffic[workload], draft, tokens, setting.options)

@@ -1,4 +1,4 @@
-"""Every prediction that the project can hold against a measurement, source by source."""
+"""Every prediction that the project can compare with a measurement, source by source."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ METHODS: tuple[Method, ...] = ("EAGLE-3", "EAGLE", "ngram")
 PARTS = {"drafting": "drafting_s", "verification": "verify_s", "sampling": "sampling_s", "other": "other_s"}
 
 
-def on_published(table: pd.DataFrame, besides: pd.DataFrame) -> list[Predicted]:
+def on_published(table: pd.DataFrame, extras: pd.DataFrame) -> list[Predicted]:
     """Return the predictions of one dataset's speed-ups from the other's, and of time per token from k = 3."""
     figures = source.figures(table)
     datasets = sorted(TRAFFIC)
@@ -32,24 +32,24 @@ def on_published(table: pd.DataFrame, besides: pd.DataFrame) -> list[Predicted]:
             if dataset == seen:
                 continue
             for method in METHODS:
-                asked = figures.of(method, dataset)
+                to_predict = figures.of(method, dataset)
                 # without a published acceptance the speed-up at batch 1 is an input
-                asked = asked if (method, dataset) in figures.tokens_per_step else asked[1:]
+                to_predict = to_predict if (method, dataset) in figures.tokens_per_step else to_predict[1:]
                 predictions += [
                     Predicted(
                         "arXiv:2601.11580, Figure 1", LLAMA, H100, method, K, dataset, SPEED_UP,
-                        f"batch {each.batch:g}", each.speed_up,
-                        others.predicted(figures, calibration.parameters, each), calibration.fitted_on,
+                        f"batch {figure.batch:g}", figure.speed_up,
+                        others.predicted(figures, calibration.parameters, figure), calibration.fitted_on,
                     )
-                    for each in asked
+                    for figure in to_predict
                 ]  # fmt: skip
-    return predictions + _by_k(table, besides)
+    return predictions + _by_k(table, extras)
 
 
-def _by_k(table: pd.DataFrame, besides: pd.DataFrame) -> list[Predicted]:
+def _by_k(table: pd.DataFrame, extras: pd.DataFrame) -> list[Predicted]:
     predictions = []
     for method in METHODS[:2]:
-        figures = figures_by_k(table, besides, method)
+        figures = figures_by_k(table, extras, method)
         calibration, milliseconds = others.by_k(figures)
         predictions += [
             Predicted(
@@ -70,15 +70,15 @@ def shares(table: pd.DataFrame, dataset: str = "GSM8K") -> list[Predicted]:
     figures = source.figures(table)
     calibration = others.calibrated(figures, dataset)
     predictions = []
-    for each in source.shares(table):
-        speculates = each.method != "baseline"
-        tokens = figures.tokens_per_step[each.method, dataset] if speculates else 1.0
-        rate = others.draft_rate(figures, calibration.parameters, each.method, dataset) if speculates else 1.0
-        step = others.parts(calibration.parameters, each.method, each.batch, dataset, tokens, rate)
+    for share in source.shares(table):
+        speculates = share.method != "baseline"
+        tokens = figures.tokens_per_step[share.method, dataset] if speculates else 1.0
+        rate = others.draft_rate(figures, calibration.parameters, share.method, dataset) if speculates else 1.0
+        step = others.parts(calibration.parameters, share.method, share.batch, dataset, tokens, rate)
         predictions.append(
             Predicted(
-                "arXiv:2601.11580, Figure 4", LLAMA, H100, each.method, K if speculates else 0, each.part, SHARE,
-                f"batch {each.batch:g}", each.share, float(getattr(step, PARTS[each.part]) / step.total_s),
+                "arXiv:2601.11580, Figure 4", LLAMA, H100, share.method, K if speculates else 0, share.part, SHARE,
+                f"batch {share.batch:g}", share.share, float(getattr(step, PARTS[share.part]) / step.total_s),
                 calibration.fitted_on,
             )
         )  # fmt: skip
@@ -106,9 +106,9 @@ def on_lab09(replica: FittedReplica) -> list[Predicted]:
 
 
 def on_own(model: Calibrated, findings: pd.DataFrame, grid: Sequence[int], name: str, device: str) -> list[Predicted]:
-    """Return the predictions of a lab's speed-ups and crossovers where its checks let them count.
+    """Return the predictions of a lab's speed-ups and crossovers that passed its checks.
 
-    Speed-ups of cells that the fit saw are left out, and crossovers that the lab does not resolve.
+    Speed-ups of cells that the fit saw are left out, as are crossovers that the lab does not resolve.
     """
     predictions = []
     for arm, (k, _) in model.setting.drafters.items():
@@ -120,11 +120,13 @@ def on_own(model: Calibrated, findings: pd.DataFrame, grid: Sequence[int], name:
             ratios = rows[(rows["finding"] == "speed_up") & (rows["status"] == OK)]
             predictions += [
                 Predicted(
-                    *place, SPEED_UP, f"{at:g} in flight", measured, float(model.speed_up(arm, workload, at)),
-                    model.calibration.fitted_on,
+                    *place, SPEED_UP, f"{concurrency:g} in flight", measured,
+                    float(model.speed_up(arm, workload, concurrency)), model.calibration.fitted_on,
                 )
-                for at, measured in zip(ratios["concurrency"].astype(int), ratios["value"].astype(float), strict=True)
-                if not model.setting.sees(arm, workload, at)
+                for concurrency, measured in zip(
+                    ratios["concurrency"].astype(int), ratios["value"].astype(float), strict=True
+                )
+                if not model.setting.sees(arm, workload, concurrency)
             ]  # fmt: skip
             crossing = rows[(rows["finding"] == "crossover") & (rows["status"] == OK)]
             predicted = _value(model.crossing(arm, workload, grid))
@@ -136,7 +138,7 @@ def on_own(model: Calibrated, findings: pd.DataFrame, grid: Sequence[int], name:
 
 
 def agrees(predicted: Crossing, status: str, low: float, high: float) -> bool | None:
-    """Return whether a predicted crossing lies where a lab's does or may, None where the lab says nothing.
+    """Return whether a predicted crossing lies where a lab's does or may; None where the lab's is unknown.
 
     Parameters
     ----------
@@ -144,7 +146,7 @@ def agrees(predicted: Crossing, status: str, low: float, high: float) -> bool | 
     status : str
         The lab's.
     low, high : float
-        Between which concurrencies the lab has it, NaN for open.
+        The lab's bounds on the concurrency, NaN where open.
     """
     if status not in (OK, NOT_REACHED):
         return None
@@ -156,7 +158,7 @@ def agrees(predicted: Crossing, status: str, low: float, high: float) -> bool | 
 
 
 def _value(crossing: Crossing) -> float:
-    """Return a predicted crossing; where the curve does not cross, the end of it that is nearest to where it would."""
+    """Return a predicted crossing; where the curve does not cross, the end nearest to where it would."""
     if crossing.value is not None:
         return crossing.value
     bound = crossing.high if crossing.low is None else crossing.low

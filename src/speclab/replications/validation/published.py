@@ -42,26 +42,26 @@ def calibrated(
     A ratio carries no scale: bandwidth is held.
     """
     measured = [
-        _measured(figures, each, options)
+        _measured(figures, figure, options)
         for method in FITTED_WITH
-        for each in figures.of(method, dataset)
+        for figure in figures.of(method, dataset)
     ]  # fmt: skip
     return fit(measured, start, free, f"EAGLE-3 and n-gram, k = {K}, {dataset}", exact=UNUSED)
 
 
-def predicted(figures: Figures, parameters: Parameters, asked: Figure, options: ModelOptions = ALL) -> float:
+def predicted(figures: Figures, parameters: Parameters, figure: Figure, options: ModelOptions = ALL) -> float:
     """Return the model's speed-up at the place of a published one.
 
     EAGLE has no published acceptance here: it is taken from its own speed-up at batch 1 on the same dataset.
     """
-    tokens = figures.tokens_per_step.get((asked.method, asked.dataset))
+    tokens = figures.tokens_per_step.get((figure.method, figure.dataset))
     if tokens is None:
-        alone = figures.of(asked.method, asked.dataset)[0]
+        alone = figures.of(figure.method, figure.dataset)[0]
         # the step's time depends on tokens per step too, weakly: two rounds settle it
         tokens = 2.0
         for _ in range(2):
             tokens = alone.speed_up / _ratio(figures, parameters, alone, tokens, options)
-    return tokens * _ratio(figures, parameters, asked, tokens, options)
+    return tokens * _ratio(figures, parameters, figure, tokens, options)
 
 
 def parts(
@@ -80,48 +80,50 @@ def parts(
 
 def draft_rate(figures: Figures, parameters: Parameters, method: str, dataset: str) -> float:
     """Return the share of row-steps with a draft: n-gram's is how often its first token was right, over how often
-    that is so where it drafts at all.
+    it is right when it drafts at all.
     """  # noqa: D205
     if method != "ngram":
         return 1.0
     return min(1.0, figures.first_accepted[dataset] / parameters.lookup_hit)
 
 
-def _ratio(figures: Figures, parameters: Parameters, at: Figure, tokens: float, options: ModelOptions) -> float:
+def _ratio(figures: Figures, parameters: Parameters, figure: Figure, tokens: float, options: ModelOptions) -> float:
     """Return the baseline's step over the method's."""
-    rate = draft_rate(figures, parameters, at.method, at.dataset)
-    draft = Draft(K, SHAPES[at.method], rate)
-    traffic = TRAFFIC[at.dataset]
-    plain = step_s(parameters, TARGET, at.batch, traffic, options=options)
-    return float(plain / step_s(parameters, TARGET, at.batch, traffic, draft, tokens, options))
+    rate = draft_rate(figures, parameters, figure.method, figure.dataset)
+    draft = Draft(K, SHAPES[figure.method], rate)
+    traffic = TRAFFIC[figure.dataset]
+    plain = step_s(parameters, TARGET, figure.batch, traffic, options=options)
+    return float(plain / step_s(parameters, TARGET, figure.batch, traffic, draft, tokens, options))
 
 
-def _measured(figures: Figures, each: Figure, options: ModelOptions) -> Measured:
+def _measured(figures: Figures, figure: Figure, options: ModelOptions) -> Measured:
     def model(parameters: Parameters) -> float:
-        return predicted(figures, parameters, each, options)
+        return predicted(figures, parameters, figure, options)
 
-    label = f"{each.method} on {each.dataset} at batch {each.batch:g}"
-    tokens = each.batch * (1 + K * (each.method != "ngram"))
-    return Measured(label, each.speed_up, model, Place(each.batch, tokens, TRAFFIC[each.dataset].context), SPREAD)
+    label = f"{figure.method} on {figure.dataset} at batch {figure.batch:g}"
+    tokens = figure.batch * (1 + K * (figure.method != "ngram"))
+    return Measured(label, figure.speed_up, model, Place(figure.batch, tokens, TRAFFIC[figure.dataset].context), SPREAD)
 
 
 def by_k(figures: ByK, start: Parameters = H100_8B, context: float = 200.0) -> tuple[Fit, dict[int, float]]:
     """Return a fit of bandwidth and launch on the baseline and k = 3, and the model's ms per token for every k.
 
-    The context is assumed: 80 questions of MT-Bench, answers of some hundred tokens.
+    The context is assumed: 80 questions of MT-Bench, answers of a few hundred tokens.
     """
     traffic = Traffic(context)
-    at = dict(zip(figures.k, zip(figures.tokens_per_step, figures.time_per_output_token_ms, strict=True), strict=True))
+    by_k_figures = dict(
+        zip(figures.k, zip(figures.tokens_per_step, figures.time_per_output_token_ms, strict=True), strict=True)
+    )
 
     def milliseconds(parameters: Parameters, k: int) -> float:
         draft = Draft(k, SHAPES[figures.method]) if k else NO_DRAFT
-        tokens = at[k][0] if k else 1.0
+        tokens = by_k_figures[k][0] if k else 1.0
         return 1e3 * float(step_s(parameters, TARGET, 1, traffic, draft, tokens)) / tokens
 
     measured = [
         Measured("baseline", figures.baseline_ms, lambda p: milliseconds(p, 0), Place(1, 1, context), SPREAD),
-        Measured(f"k = {K}", at[K][1], lambda p: milliseconds(p, K), Place(1, 1 + K, context), SPREAD),
+        Measured(f"k = {K}", by_k_figures[K][1], lambda p: milliseconds(p, K), Place(1, 1 + K, context), SPREAD),
     ]
     unused = ("row_s", "lookup_s", "lookup_hit")
-    found = fit(measured, start, ("byte_per_s", "launch_s"), f"baseline and k = {K}", exact=unused)
-    return found, {k: milliseconds(found.parameters, k) for k in figures.k}
+    calibration = fit(measured, start, ("byte_per_s", "launch_s"), f"baseline and k = {K}", exact=unused)
+    return calibration, {k: milliseconds(calibration.parameters, k) for k in figures.k}

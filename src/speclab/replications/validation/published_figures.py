@@ -1,4 +1,4 @@
-"""Other people's figures as the model is held against them, from the tables of ``data/published``."""
+"""Other people's figures that the model is compared with, from the tables of ``data/published``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from speclab.predict.traffic import closed_loop
 
 Method = Literal["EAGLE-3", "EAGLE", "ngram"]
 NAMES: dict[str, Method] = {"eagle3": "EAGLE-3", "eagle": "EAGLE", "ngram": "ngram"}
-"""What a method is called here, by its name in the table of published measurements."""
+"""A method's name here, by its name in the table of published measurements."""
 
 K = 3
 """Draft positions of the published speed-ups."""
@@ -22,7 +22,7 @@ TRAFFIC = {
     # means of the vLLM paper (arXiv:2309.06180); their spread as in inference-tradeoffs-explained
     "ShareGPT": closed_loop(161.31, 337.99, 1.0),
 }
-"""What the rows hold: the source prints no lengths."""
+"""Assumed lengths: the source prints none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Everything of one source that the model is held against.
+    """Everything in one source that the model is compared with.
 
     Attributes
     ----------
@@ -62,17 +62,20 @@ class Figures:
 
     def of(self, method: str, dataset: str) -> list[Figure]:
         """Return the speed-ups of one method on one dataset, by batch size."""
-        speed_ups = [each for each in self.speed_ups if (each.method, each.dataset) == (method, dataset)]
-        return sorted(speed_ups, key=lambda each: each.batch)
+        speed_ups = [figure for figure in self.speed_ups if (figure.method, figure.dataset) == (method, dataset)]
+        return sorted(speed_ups, key=lambda figure: figure.batch)
 
 
 def figures(table: pd.DataFrame) -> Figures:
-    """Return what ``data/published/others_measured.csv`` holds of arXiv:2601.11580 and its traces, k = 3."""
-    of = table[table["method"].isin(NAMES) & (table["k"] == K) & table["dataset"].isin(TRAFFIC)]
-    speed_ups = of[of["id"].str.startswith("f1-")].to_dict("records")
-    lengths = of[of["id"].str.startswith("tm-")].to_dict("records")
-    first = of[
-        of["id"].str.startswith("tp-") & (of["method"] == "ngram") & (of["position"] == 0) & of["finding"].isna()
+    """Return what ``data/published/others_measured.csv`` has from arXiv:2601.11580 and its traces, k = 3."""
+    published = table[table["method"].isin(NAMES) & (table["k"] == K) & table["dataset"].isin(TRAFFIC)]
+    speed_ups = published[published["id"].str.startswith("f1-")].to_dict("records")
+    lengths = published[published["id"].str.startswith("tm-")].to_dict("records")
+    first = published[
+        published["id"].str.startswith("tp-")
+        & (published["method"] == "ngram")
+        & (published["position"] == 0)
+        & published["finding"].isna()
     ]
     return Figures(
         tuple(
@@ -137,11 +140,11 @@ class ByK:
     baseline_ms: float
 
 
-def figures_by_k(table: pd.DataFrame, besides: pd.DataFrame, method: Method) -> ByK:
+def figures_by_k(table: pd.DataFrame, extras: pd.DataFrame, method: Method) -> ByK:
     """Return vllm-project/vllm#20780 by one method (``others_measured.csv``; its baseline: ``model_errors.csv``)."""
-    of = table[table["method"].map(NAMES) == method]
-    lengths = of[of["id"].str.startswith("i20780a-")].set_index("k")["value"].sort_index()
-    times = of[of["id"].str.startswith("i20780t-")].set_index("k")["value"].sort_index()
-    baseline = besides.set_index("id")["value"].astype(float)["i20780t-none"]
-    k = tuple(int(each) for each in lengths.index)
+    published = table[table["method"].map(NAMES) == method]
+    lengths = published[published["id"].str.startswith("i20780a-")].set_index("k")["value"].sort_index()
+    times = published[published["id"].str.startswith("i20780t-")].set_index("k")["value"].sort_index()
+    baseline = extras.set_index("id")["value"].astype(float)["i20780t-none"]
+    k = tuple(int(positions) for positions in lengths.index)
     return ByK(method, k, tuple(lengths.astype(float)), tuple(times.astype(float)), float(baseline))

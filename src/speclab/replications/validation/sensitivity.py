@@ -1,4 +1,4 @@
-"""What each choice in the model is worth: the same predictions with it left out, or with another value held."""
+"""How much each choice in the model matters: the same predictions without it, or with another value held."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OPTIONS = {
     "drafting grows with the rows": replace(ALL, drafting_grows=False),
     "a draft's first pass runs over what was verified": replace(ALL, first_pass=False),
 }
-"""What the model has beside a roofline, and the options without it."""
+"""What the model has besides a roofline, and the options that leave it out."""
 
 HIDDEN = "launches hide behind the target's pass"
 PADDED = "steps are padded to captured sizes"
@@ -57,7 +57,7 @@ class Variant:
     answer : float, optional
         Mean answer, tokens.
     fitted : str, optional
-        A parameter that is fitted besides.
+        A parameter that is fitted in addition.
     """
 
     kind: str
@@ -69,7 +69,7 @@ class Variant:
 
 
 def variants() -> Iterator[Variant]:
-    """Yield the model and all that differ from it in one choice."""
+    """Yield the model and its variants, each with one choice changed."""
     yield Variant(AS_IS, "")
     for name, options in OPTIONS.items():
         yield Variant(LEFT_OUT, name, options)
@@ -87,7 +87,7 @@ def variants() -> Iterator[Variant]:
 
 
 def on_lab09(published: pd.DataFrame, lab: Lab) -> pd.DataFrame:
-    """Return Lab 9's three targets by variant, each fitted anew on the same three figures.
+    """Return Lab 9's three targets by variant, each fitted again on the same three figures.
 
     Returns
     -------
@@ -96,13 +96,15 @@ def on_lab09(published: pd.DataFrame, lab: Lab) -> pd.DataFrame:
         there is none up to twice the lab's range), ``residual`` (largest of the fit).
     """
     rows = []
-    for each in variants():
-        free = lab09.FREE if each.fitted is None else (*lab09.FREE, each.fitted)
-        model = fit_replica(published, lab, options=each.options, start=each.start, answer=each.answer, free=free)
+    for variant in variants():
+        free = lab09.FREE if variant.fitted is None else (*lab09.FREE, variant.fitted)
+        model = fit_replica(
+            published, lab, options=variant.options, start=variant.start, answer=variant.answer, free=free
+        )
         rows.append(
             {
-                "kind": each.kind,
-                "variant": each.name,
+                "kind": variant.kind,
+                "variant": variant.name,
                 "throughput": float(model.throughput(128, EAGLE)) / float(model.published["t01"]) - 1,
                 "eagle3": _value(model, EAGLE),
                 "draft": _value(model, DRAFT),
@@ -120,14 +122,14 @@ def on_published(table: pd.DataFrame) -> pd.DataFrame:
     pd.DataFrame
         ``kind, variant``; for EAGLE-3 and n-gram ``<method>_mean`` and ``<method>_worst``, absolute; ``arithmetic``,
         the fitted rate over an H100's data sheet, and ``drafting``, the largest error of the share of EAGLE-3's step
-        time that is drafting (Figure 4), both for the fit on GSM8K. NaN where the speed-ups do not carry the parameters
-        any more.
+        time that is drafting (Figure 4), both for the fit on GSM8K. NaN where the speed-ups no longer determine the
+        parameters.
     """
     figures = source.figures(table)
     rows = [
-        {"kind": each.kind, "variant": each.name, **_errors(figures, each), **_inside(table, figures, each)}
-        for each in variants()
-        if each.answer is None
+        {"kind": variant.kind, "variant": variant.name, **_errors(figures, variant), **_inside(table, figures, variant)}
+        for variant in variants()
+        if variant.answer is None
     ]
     always = replace(figures, first_accepted=dict.fromkeys(figures.first_accepted, 1.0))
     rows.append({"kind": LEFT_OUT, "variant": COVERED, **_errors(always, Variant(LEFT_OUT, COVERED), others.FREE[:2])})
@@ -139,35 +141,35 @@ def _free(variant: Variant) -> tuple[str, ...]:
 
 
 def _inside(table: pd.DataFrame, figures: Figures, variant: Variant) -> dict[str, float]:
-    """Return what a fit on one dataset says of the parts of a step."""
+    """Return what a fit on one dataset implies for the parts of a step."""
     try:
         parameters = others.calibrated(figures, INSIDE, variant.start, variant.options, _free(variant)).parameters
     except UserError:
         return {}
     tokens = figures.tokens_per_step["EAGLE-3", INSIDE]
-    off = []
-    for each in source.shares(table):
-        if (each.method, each.part) == ("EAGLE-3", "drafting"):
-            step = others.parts(parameters, each.method, each.batch, INSIDE, tokens, 1.0, variant.options)
-            off.append(abs(float(step.drafting_s / step.total_s) - each.share))
-    return {"arithmetic": parameters.flop_per_s / H100.peak_flop_per_s, "drafting": max(off)}
+    errors = []
+    for share in source.shares(table):
+        if (share.method, share.part) == ("EAGLE-3", "drafting"):
+            step = others.parts(parameters, share.method, share.batch, INSIDE, tokens, 1.0, variant.options)
+            errors.append(abs(float(step.drafting_s / step.total_s) - share.share))
+    return {"arithmetic": parameters.flop_per_s / H100.peak_flop_per_s, "drafting": max(errors)}
 
 
 def _errors(figures: Figures, variant: Variant, free: tuple[str, ...] = ()) -> dict[str, float]:
     datasets, free = sorted(TRAFFIC), free or _free(variant)
-    found: dict[str, list[float]] = {method: [] for method in others.FITTED_WITH}
-    for seen, asked in zip(datasets, reversed(datasets), strict=True):
+    errors_by_method: dict[str, list[float]] = {method: [] for method in others.FITTED_WITH}
+    for seen, predicted_dataset in zip(datasets, reversed(datasets), strict=True):
         try:
             parameters = others.calibrated(figures, seen, variant.start, variant.options, free).parameters
         except UserError:
             return {}
-        for method, errors in found.items():
-            for each in figures.of(method, asked):
-                errors.append(others.predicted(figures, parameters, each, variant.options) / each.speed_up - 1)
+        for method, errors in errors_by_method.items():
+            for figure in figures.of(method, predicted_dataset):
+                errors.append(others.predicted(figures, parameters, figure, variant.options) / figure.speed_up - 1)
     return {
-        f"{method}_{what}": float(of(np.abs(errors)))
-        for method, errors in found.items()
-        for what, of in (("mean", np.mean), ("worst", np.max))
+        f"{method}_{name}": float(summary(np.abs(errors)))
+        for method, errors in errors_by_method.items()
+        for name, summary in (("mean", np.mean), ("worst", np.max))
     }
 
 

@@ -21,13 +21,15 @@ SCALES = {
     "byte/s": ((1e11, 1e-12, "TB/s"), (0.0, 1e-9, "GB/s")),
     "FLOP/s": ((0.0, 1e-12, "TFLOP/s"),),
 }
-"""How a value of a unit is written: from which size on, times what, in which unit."""
+"""How a value in a unit is written: from this size, times this factor, in this unit."""
 
 
 def replica(table: pd.DataFrame) -> pd.DataFrame:
     """Return every published figure of Lab 9 beside the replica's (`speclab.replications.lab09.replica_table`)."""
     places = table[["arm", "workload", "concurrency"]].astype(object)
-    places["concurrency"] = [f"{at:g} in flight" if at == at else None for at in table["concurrency"]]
+    places["concurrency"] = [
+        f"{concurrency:g} in flight" if pd.notna(concurrency) else None for concurrency in table["concurrency"]
+    ]
     shown = pd.DataFrame(
         {
             "figure": table["quantity"],
@@ -69,13 +71,13 @@ def beside_the_bar(errors: Sequence[Errors], published: pd.DataFrame) -> pd.Data
     for name, group in bars.groupby("method", sort=False):
         method: str = NAMES[str(name)]
         mean, worst = group["value"]
-        ours = [each for each in errors if each.method == method and each.source.startswith("arXiv:2601.11580")]
-        cells = sum(each.n for each in ours)
+        ours = [error for error in errors if error.method == method and error.source.startswith("arXiv:2601.11580")]
+        cells = sum(error.n for error in ours)
         rows.append(
             {
                 "method": method,
-                "ours, mean": sum(each.mean_abs_error * each.n for each in ours) / cells,
-                "ours, worst": max((each.worst_error for each in ours), key=lambda error: abs(error)),
+                "ours, mean": sum(error.mean_abs_error * error.n for error in ours) / cells,
+                "ours, worst": max((error.worst_error for error in ours), key=lambda error: abs(error)),
                 "cells": cells,
                 "published simulator, mean": float(mean),
                 "published simulator, worst": float(worst),
@@ -104,12 +106,15 @@ def predictions(rows: Sequence[Predicted]) -> pd.DataFrame:
 def shares(predictions: Sequence[Predicted], batches: Sequence[int] = (1, 64, 128, 512)) -> pd.DataFrame:
     """Return the shares of step time, published and the model's, a row for each method and part."""
     rows = []
-    for method in dict.fromkeys(each.method for each in predictions):
-        for part in dict.fromkeys(each.dataset for each in predictions):
-            of = {each.cell: each for each in predictions if (each.method, each.dataset) == (method, part)}
-            texts = {
-                f"batch {at}": f"{of[f'batch {at}'].measured:.0%} / {of[f'batch {at}'].predicted:.0%}" for at in batches
+    for method in dict.fromkeys(prediction.method for prediction in predictions):
+        for part in dict.fromkeys(prediction.dataset for prediction in predictions):
+            by_cell = {
+                prediction.cell: prediction
+                for prediction in predictions
+                if (prediction.method, prediction.dataset) == (method, part)
             }
+            cells = [f"batch {batch}" for batch in batches]
+            texts = {cell: f"{by_cell[cell].measured:.0%} / {by_cell[cell].predicted:.0%}" for cell in cells}
             rows.append({"method": method, "part": part, **texts})
     return pd.DataFrame(rows)
 
@@ -136,7 +141,7 @@ def crossings(model: Calibrated, findings: pd.DataFrame, grid: Sequence[int]) ->
 def parameters(fits: dict[str, Fit]) -> pd.DataFrame:
     """Return each parameter with its meaning, plausible range, and value in each fit.
 
-    A fitted value carries its relative standard deviation, a held one says so.
+    A fitted value has its relative standard deviation, a held one is marked.
     """
     rows = []
     for name, meaning in MEANINGS.items():
@@ -149,7 +154,7 @@ def parameters(fits: dict[str, Fit]) -> pd.DataFrame:
 
 
 def variants(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of `speclab.replications.validation.sensitivity` as words."""
+    """Return a table of `speclab.replications.validation.sensitivity` as text."""
     shown = table.assign(variant=table["variant"].replace("", NOTHING))
     for name in ("eagle3", "draft"):
         if name in shown:

@@ -16,7 +16,7 @@ from speclab.figures.style import BLACK, BLUE, GREY, ORANGE, PURPLE, SKY, VERMIL
 from speclab.roofline.devices import Device
 
 BOUNDS = {"memory": SKY, "power": ORANGE, "compute": VERMILION}
-"""Colours of what sets the time of a pass."""
+"""Colours by what bounds the time of a pass."""
 
 
 @styled
@@ -37,16 +37,16 @@ def replay(variants: pd.DataFrame, labels: Mapping[str, str], source: str) -> Fi
     rows: dict[str, dict[Hashable, Any]] = {row["variant"]: row for row in variants.to_dict("records")}
     for height, variant in enumerate(labels):
         row = rows[variant]
-        for each in row["passes"]:
-            start, whole, draft = (1000 * each[key] for key in ("start_s", "duration_s", "draft_part_s"))
-            colour = PURPLE if each["kind"] == "prefill" else BLUE
+        for pass_ in row["passes"]:
+            start, whole, draft = (1000 * pass_[key] for key in ("start_s", "duration_s", "draft_part_s"))
+            colour = PURPLE if pass_["kind"] == "prefill" else BLUE
             axis.barh(height, draft, left=start, height=0.62, color=ORANGE, linewidth=0)
             axis.barh(
                 height, whole - draft, left=start + draft, height=0.62, color=colour, edgecolor="white", linewidth=0.4
             )
         words = f"{row['tokens_per_pass']:.2f} tokens a pass, TPOT p99 {row['tpot_p99_ms']:.1f} ms"
-        done = 1000 * row["horizon_s"]
-        axis.annotate(words, (done, height), xytext=(6, 0), textcoords="offset points", va="center", fontsize=9)
+        end_ms = 1000 * row["horizon_s"]
+        axis.annotate(words, (end_ms, height), xytext=(6, 0), textcoords="offset points", va="center", fontsize=9)
     axis.set_yticks(range(len(labels)), list(labels.values()))
     axis.invert_yaxis()
     axis.set_xlim(0, 1000 * float(variants["horizon_s"].max()) * 1.45)
@@ -115,7 +115,7 @@ def _roof(axis: Axes, device: Device, table: pd.DataFrame) -> None:
 
 @styled
 def closed_forms(draws: pd.DataFrame, theorems: pd.DataFrame, source: str) -> Figure:
-    """Draw what was simulated over what the closed form gives: tokens per pass, speed-up, operations.
+    """Draw simulated values over those of the closed form: tokens per pass, speed-up, operations.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What each preset changes for a fleet that serves: over workloads, as a trade-off, and with its costs charged."""
+"""What each preset changes for a serving fleet: by workload, as a trade-off, and with its costs charged."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def gains(sweep: pd.DataFrame, device: str, workloads: Mapping[str, str], source
 def frontier(
     points: pd.DataFrame, workloads: Mapping[str, str], devices: Mapping[str, str], source: str, needed: float
 ) -> Figure:
-    """Draw goodput against TPOT p99 of every configuration, a panel a workload, with the Pareto front of those in time.
+    """Draw goodput against TPOT p99 by configuration, a panel a workload, with the front of those that meet the SLOs.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def frontier(
     source : str
         Badge of the numbers.
     needed : float
-        Attainment from which a configuration may stand on the front; others are drawn hollow.
+        Attainment from which a configuration may be on the front; others are drawn hollow.
     """
     figure = Figure(figsize=(WIDE[0], 5.6), layout="constrained")
     axes = figure.subplots(2, 3).ravel()
@@ -137,7 +137,8 @@ def _staircase(axis: Axes, front: pd.DataFrame) -> None:
 def _key(axis: Axes, presets: list[str], devices: Mapping[str, str], markers: Mapping[str, str]) -> None:
     axis.axis("off")
     handles = [
-        Line2D([], [], color=preset_style(each).colour, linewidth=5, label=preset_style(each).label) for each in presets
+        Line2D([], [], color=preset_style(preset).colour, linewidth=5, label=preset_style(preset).label)
+        for preset in presets
     ]
     handles += [
         Line2D([], [], color=GREY, marker=markers[slug], linestyle="none", label=name) for slug, name in devices.items()

@@ -20,7 +20,7 @@ RESOLUTION = 0.05
 
 
 class Capacity(NamedTuple):
-    """What a search found."""
+    """The result of a search."""
 
     rate: float | None
     """Highest rate that was carried, sessions/s; None where even the lowest was not."""
@@ -36,9 +36,9 @@ class LoadTest:
     Parameters
     ----------
     fleet, workload : Fleet, FleetWorkload
-        What serves, and what is asked.
+        The fleet under test, and its workload.
     seed : int
-        Of arrivals and lengths.
+        Seed of arrivals and lengths.
     """
 
     def __init__(self, fleet: Fleet, workload: FleetWorkload, seed: int = 1):
@@ -53,9 +53,9 @@ class LoadTest:
         """Return a run at `rate` sessions/s if enough of its requests meet their SLOs."""
         requests = draw(self.workload, rate, self.seed)
         count = len(requests)
-        # at most this many are judged, so that one more miss is one too many whatever comes
-        most = (1 - ATTAINMENT_TARGET) * (count - int(RAMP * count)) + 1
-        slo = SLO(self.workload.ttft_slo_s, self.workload.tpot_slo_s, int(RAMP * count), most)
+        # at most `count` less the ramp are judged, so that one miss more than this fails the run whatever follows
+        most_violations = (1 - ATTAINMENT_TARGET) * (count - int(RAMP * count)) + 1
+        slo = SLO(self.workload.ttft_slo_s, self.workload.tpot_slo_s, int(RAMP * count), most_violations)
         try:
             served = self._serve(requests, slo)
         except SLOViolated:
@@ -74,7 +74,7 @@ class LoadTest:
         return Capacity(rate, None if rate is None else runs[rate], len(runs))
 
     def _serve(self, requests: Requests, slo: SLO) -> Served:
-        # lengths do not depend on the rate: a longer run begins as a shorter one did
+        # lengths do not depend on the rate: a longer run begins like a shorter one
         for request in range(len(self._bursts), len(requests)):
             self._bursts.append(self.fleet.bursts(request, int(requests.output[request]) - 1))
         return serve(self.fleet, requests, self._bursts, slo)

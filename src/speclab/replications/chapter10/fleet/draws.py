@@ -40,7 +40,7 @@ def uniforms(seed: int, request: int, count: int, skip: int = 0) -> NDArray[np.f
     count : int
         How many.
     skip : int
-        How many before them are left out.
+        How many to skip before them.
 
     Returns
     -------
@@ -57,10 +57,10 @@ def uniforms(seed: int, request: int, count: int, skip: int = 0) -> NDArray[np.f
 def flat_bursts(seed: int, request: int, tokens: int, k: int, alpha: float) -> Bursts:
     """Return the passes in which a request decodes `tokens` tokens, each draft accepted with probability `alpha`.
 
-    A pass draws numbers until one is at least `alpha` or `k` were below; what was accepted and one token of the
-    target's own are kept, not more than are still to be decoded.
+    A pass draws numbers until one is at least `alpha` or `k` were below; the accepted drafts and one token of
+    the target's own are kept, but no more than are still to be decoded.
     """
-    # one number decides one draft; no pass uses more than it keeps, plus the one that was refused
+    # one number decides one draft; no pass uses more than it keeps, plus the one that was rejected
     agreed = uniforms(seed, request, tokens + k + 1) < alpha
     refusals = np.flatnonzero(~agreed)
     runs = np.diff(refusals, prepend=-1) - 1
@@ -91,7 +91,7 @@ def curve_bursts(seed: int, request: int, tokens: int, marginal: Sequence[float]
 
 
 def plain(tokens: int) -> Bursts:
-    """Return the passes of a request that nothing is drafted for."""
+    """Return the passes of a request without drafts."""
     return Bursts(np.ones(tokens, dtype=np.int64), np.zeros(tokens, dtype=np.bool_), np.zeros(tokens, dtype=np.int64))
 
 

@@ -1,4 +1,4 @@
-"""What serves: alike instances of one model, each on one or several GPUs, and how they speculate."""
+"""The serving side: identical instances of one model, each on one or several GPUs, and how they speculate."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class AssumedSpeculation(Chosen):
     below_rows : int, optional
         Speculate only in passes of fewer rows; None speculates always. Prompts are read by the drafter all the same.
     floor_s, host_s : float
-        Least time of one draft position, and what every pass pays besides, s.
+        Least time of one draft position, and what every pass pays in addition, s.
     seed : int
         Of the draws.
     """
@@ -84,7 +84,7 @@ class AssumedSpeculation(Chosen):
 
 
 class Charges(Chosen):
-    """What passes pay besides their own work. In the source the drafter's pay neither launches nor all-reduces.
+    """What passes pay besides their own work. In the source, drafting pays neither launches nor all-reduces.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class Charges(Chosen):
 
 
 class Fleet(Chosen):
-    """Alike instances that serve one target.
+    """Identical instances that serve one target.
 
     Attributes
     ----------
@@ -111,11 +111,11 @@ class Fleet(Chosen):
     instances : int
         How many there are.
     speculation : AssumedSpeculation, optional
-        None decodes plainly.
+        None decodes without drafts.
     charges : Charges
         What drafting is charged.
     kv_tokens : int, optional
-        Room of an instance's KV cache, where another is assumed than what fits beside the weights.
+        Size of an instance's KV cache, if it is not to be what fits beside the weights.
     max_rows, max_prompt_tokens : int
         Most rows of an instance, and most prompt tokens of one pass; a longer prompt passes alone.
     """
@@ -203,7 +203,7 @@ class Fleet(Chosen):
         Raises
         ------
         UserError
-            It does not fit; the most rows that would are named.
+            It does not fit; the message names the most rows that would.
         """
         if rows * context > self.kv_room:
             most = self.kv_room // context

@@ -18,14 +18,14 @@ class Instance:
     """One instance: a serial loop of passes.
 
     Whole prompts are read first come, first served, as soon as any can be admitted; decoding waits meanwhile. A request
-    is admitted with room reserved for all that it will be.
+    is admitted with room reserved for its full length.
 
     Parameters
     ----------
     fleet : Fleet
-        What it is one of.
+        The fleet that it belongs to.
     requests : Requests
-        What may be sent to it.
+        Requests that may be sent to it.
     rows : DecodingRows
         Keeps its rows; empty.
     steps : PrecomputedSteps
@@ -44,7 +44,7 @@ class Instance:
 
     @property
     def load(self) -> int:
-        """What the router goes by: prompts that are being read are not counted, as in the source."""
+        """What the router balances by; prompts that are being read are not counted, as in the source."""
         return len(self.waiting) + self.rows.count
 
     def release(self, request: int) -> None:

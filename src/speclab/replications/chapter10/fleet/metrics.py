@@ -1,7 +1,7 @@
 """The metrics of a run: latencies, SLO attainment, throughput, cost and energy.
 
 Definitions are those of the public simulator *Disaggregated_Inference_Sim*. All tokens of one pass arrive together: the
-gap to the first of them is the time since the row's token before, the gaps between them are zero, and they count.
+gap to the first of them is the time since the row's previous token, the gaps between them are zero, and they count.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from speclab.replications.chapter10.fleet.workload import FleetWorkload
 from speclab.roofline.devices import device
 
 RAMP = 0.1
-"""Share of the requests, the earliest, that no latency and no attainment is judged by."""
+"""Share of the requests, the earliest, that are left out of latencies and attainment."""
 
 ATTAINMENT_TARGET = 0.9
 """Share of requests that must meet both SLOs for a load to count as carried."""
@@ -61,22 +61,22 @@ def latencies(served: Served) -> Latencies:
 def _token_gaps(served: Served, judged: Ints) -> Floats:
     parts = []
     for number, passes in enumerate(served.by_instance):
-        mine = judged[served.instance[judged] == number]
-        if not len(mine):
+        of_instance = judged[served.instance[judged] == number]
+        if not len(of_instance):
             continue
         end_s = np.asarray(passes.end_s)
-        joined, left = served.first_pass[mine], served.first_pass[mine] + served.passes[mine]
+        joined, left = served.first_pass[of_instance], served.first_pass[of_instance] + served.passes[of_instance]
         steps = np.bincount(joined, minlength=len(end_s) + 1) - np.bincount(left, minlength=len(end_s) + 1)
-        going_on = np.cumsum(steps)[:-1] - np.bincount(joined, minlength=len(end_s))
-        parts.append(np.repeat(np.diff(end_s, prepend=0.0), going_on))
-        parts.append(end_s[joined] - served.first_s[mine])
+        continuing = np.cumsum(steps)[:-1] - np.bincount(joined, minlength=len(end_s))
+        parts.append(np.repeat(np.diff(end_s, prepend=0.0), continuing))
+        parts.append(end_s[joined] - served.first_s[of_instance])
     tokens = int((served.requests.output[judged] - 1).sum())
     parts.append(np.zeros(tokens - int(served.passes[judged].sum())))  # inside bursts
     return np.concatenate(parts)
 
 
 def window(served: Served) -> Ints:
-    """Return which requests count: without the earliest, and none that came after the last session began."""
+    """Return the requests that count: neither the earliest nor any that arrived after the last session began."""
     order = np.argsort(served.arrival_s, kind="stable")
     order = order[: int(np.isfinite(served.arrival_s).sum())]
     last = np.nanmax(served.requests.arrival_s)
@@ -93,15 +93,15 @@ def attainment(served: Served, workload: FleetWorkload, multiple: float = 1.0) -
     decoded = np.maximum(served.requests.output[counted] - 1, 1)
     ttft_s = (served.first_s - served.arrival_s)[counted]
     tpot_s = (served.finish_s - served.first_s)[counted] / decoded
-    kept = (ttft_s <= multiple * workload.ttft_slo_s) & (tpot_s <= multiple * workload.tpot_slo_s)  # NaN misses them
-    return float(kept.mean())
+    meets = (ttft_s <= multiple * workload.ttft_slo_s) & (tpot_s <= multiple * workload.tpot_slo_s)  # NaN misses them
+    return float(meets.mean())
 
 
 def throughput(served: Served, *, saturated: bool = False) -> tuple[float, float]:
     """Return requests and output tokens per second.
 
-    Between the window's first and last arrival, the last one not counted; where all arrive at once (`saturated`), of
-    what was finished, over the whole run.
+    Counted between the window's first and last arrival, the last one excluded; where all arrive at once
+    (`saturated`), over the whole run and all finished requests.
     """
     if saturated:
         finished = np.isfinite(served.finish_s)
@@ -132,15 +132,15 @@ def at_capacity(served: Served, fleet: Fleet, *, saturated: bool = False) -> dic
 
 
 def at_load(served: Served) -> dict[str, float]:
-    """Return the latencies of a run, tokens per pass of a row, and the drafter's share of the time that is worked."""
-    found = latencies(served)
+    """Return the latencies of a run, tokens per pass of a row, and the drafter's share of the busy time."""
+    times = latencies(served)
     row_passes = int(served.passes.sum())
     decoded = float((served.requests.output - 1)[np.isfinite(served.finish_s)].sum())
     worked_s = sum(passes.worked_s for passes in served.by_instance)
     drafted_s = sum(passes.drafted_s for passes in served.by_instance)
     percentiles = {
         f"{name}_p{at}_s": float(np.percentile(values, at)) if len(values) else np.nan
-        for name, values in (("ttft", found.ttft), ("tpot", found.tpot), ("itl", found.itl))
+        for name, values in (("ttft", times.ttft), ("tpot", times.tpot), ("itl", times.itl))
         for at in (50, 99)
     }
     return percentiles | {

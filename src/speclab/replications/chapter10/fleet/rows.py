@@ -46,12 +46,12 @@ class DecodingRows(Protocol):
 
 
 class PlannedRows:
-    """Rows whose progress is known beforehand.
+    """Rows whose progress is known in advance.
 
     Parameters
     ----------
     most_passes : int
-        Passes that there can be at most.
+        Upper bound on the number of passes.
     speculates : bool
         Whether the passes may verify drafts.
     """
@@ -79,10 +79,10 @@ class PlannedRows:
 
     def next_pass(self) -> PassRows:
         """Return the sums of the next pass."""
-        here, context = self._next, self._context.item(self._next)
+        number, context = self._next, self._context.item(self._next)
         if not self._speculates:
             return PassRows(self.count, context, 0, 0)
-        return PassRows(self.count, context, self._drafted.item(here), self._drafted_context.item(here))
+        return PassRows(self.count, context, self._drafted.item(number), self._drafted_context.item(number))
 
     def done(self) -> list[tuple[int, int]]:
         """Count the pass as done."""

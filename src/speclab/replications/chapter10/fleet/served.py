@@ -1,4 +1,4 @@
-"""What a run leaves: the times of every request, and every pass of every instance."""
+"""What a run yields: the times of every request, and every pass of every instance."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Passes:
     Attributes
     ----------
     start_s, end_s, drafting_s : list of float
-        Start and end of each decode pass, and its part that the drafter took, s.
+        Start and end of each decode pass, and the part of it spent drafting, s.
     rows : list of int
         Its rows.
     prefill_start_s, prefill_end_s, prefill_drafting_s, prompts
@@ -63,7 +63,7 @@ class Passes:
 
     @property
     def drafted_s(self) -> float:
-        """Their part that the drafter took, s."""
+        """The part of it spent drafting, s."""
         return sum(self.drafting_s) + sum(self.prefill_drafting_s)
 
 
@@ -76,9 +76,9 @@ class Served:
     requests : Requests
         What was asked.
     arrival_s, first_s, finish_s : ndarray of float
-        When it arrived, had its first token, had its last, s; NaN where that never was.
+        When it arrived, had its first token, had its last, s; NaN for what never happened.
     instance : ndarray of int
-        Which instance served it; -1 where none ever could.
+        The instance that served it; -1 where none could.
     first_pass, passes : ndarray of int
         Its first decode pass there, and how many it took.
     by_instance : tuple of Passes

@@ -48,11 +48,11 @@ def serve(
     Parameters
     ----------
     fleet : Fleet
-        What serves.
+        The serving fleet.
     requests : Requests
-        What is asked, and when.
+        The requests and when they arrive.
     bursts : sequence of Bursts, optional
-        The draws of each request, or of more; made here where not given.
+        The draws of each request, or of more; made here by default.
     slo : SLO, optional
         Latency targets; none by default.
 
@@ -91,7 +91,7 @@ class _Run:
         """Run until nothing is left to do."""
         coming, instances = self._coming, self._instances
         while self._violations <= self._slo.most_violations:
-            instance = min(instances, key=lambda each: each.busy_until_s)
+            instance = min(instances, key=lambda candidate: candidate.busy_until_s)
             if coming and coming[0][0] <= instance.busy_until_s:
                 self._arrive(*heapq.heappop(coming))
             elif instance.busy_until_s == NEVER:
@@ -107,7 +107,7 @@ class _Run:
         if self._total[request] > self._longest:  # no instance can ever hold it
             self._violations += self._judged[request]
             return
-        number, instance = min(enumerate(self._instances), key=lambda each: each[1].load)
+        number, instance = min(enumerate(self._instances), key=lambda numbered: numbered[1].load)
         self._instance[request] = number
         instance.waiting.append(request)
         if instance.busy_until_s == NEVER:
@@ -155,4 +155,4 @@ def _rows(fleet: Fleet, bursts: Sequence[Bursts]) -> DecodingRows:
     drafts = fleet.speculation
     if drafts is not None and drafts.below_rows is not None:
         return CutOffRows(drafts.below_rows)
-    return PlannedRows(sum(len(each.kept) for each in bursts), speculates=drafts is not None)
+    return PlannedRows(sum(len(burst.kept) for burst in bursts), speculates=drafts is not None)

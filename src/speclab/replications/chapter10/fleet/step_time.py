@@ -1,4 +1,4 @@
-"""The time and energy of one pass, with everything that does not change worked out beforehand.
+"""The time and energy of one pass, with everything that does not change precomputed.
 
 `StepModel` says what a step takes; a simulation asks it a million times. This is the same arithmetic in the same order,
 so that both agree to the last bit (a test holds them together).

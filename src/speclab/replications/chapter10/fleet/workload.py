@@ -1,4 +1,4 @@
-"""What is asked of a fleet, and when: sessions that arrive at random, each of one turn or several."""
+"""The requests sent to a fleet, and when: sessions that arrive at random, each of one turn or several."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class FleetWorkload(Chosen):
     name : str
         How the book names it.
     new_input, output : Length
-        Tokens that a turn adds, and that it is answered with.
+        Tokens that a turn adds, and tokens of its answer.
     turns : int
         Turns of a session; each but the first is sent some time after the answer to the one before it, and its
-        prompt holds all that was said.
+        prompt holds the whole conversation.
     think_s : float
         Mean of that time, exponential, s.
     system_prompts, system_prompt : int
@@ -75,7 +75,7 @@ class FleetWorkload(Chosen):
     def sessions(self, rate: float) -> int:
         """Return how many sessions a run at `rate` sessions/s takes.
 
-        400 of one turn; of several turns, four lengths of a session, and 200 at the least.
+        400 with one turn; with several, as many as arrive in four session lengths, at least 200.
         """
         return 400 if self.turns == 1 else max(200, math.ceil(rate * 4 * self.session_s))
 
@@ -112,32 +112,32 @@ def draw(workload: FleetWorkload, rate: float, seed: int, sessions: int | None =
     Parameters
     ----------
     workload : FleetWorkload
-        What they are like.
+        Their lengths, turns and system prompts.
     rate : float
         Sessions per second.
     seed : int
-        Of Python's generator; the draws are those of the public simulator, in its order.
+        Seed of Python's generator; the draws are those of the public simulator, in its order.
     sessions : int, optional
-        How many; what the workload asks for at this rate where not given.
+        How many; by default what the workload needs at this rate.
     """
     source = random.Random(seed)
     prompts, outputs, arrivals, thinking = [], [], [], []
     clock_s = 0.0
     for _ in range(workload.sessions(rate) if sessions is None else sessions):
         clock_s += source.expovariate(rate)
-        said = 0
+        history = 0
         if workload.system_prompts:
             source.randrange(workload.system_prompts)  # which one matters to a prefix cache only
-            said = workload.system_prompt
+            history = workload.system_prompt
         for turn in range(workload.turns):
-            prompt = said + workload.new_input.draw(source)
+            prompt = history + workload.new_input.draw(source)
             output = workload.output.draw(source)
             later = turn > 0 and workload.think_s > 0
             thinking.append(workload.think_s * source.expovariate(1) if later else 0.0)
             arrivals.append(math.nan if turn else clock_s)
             prompts.append(prompt)
             outputs.append(output)
-            said = prompt + output
+            history = prompt + output
     return Requests(
         np.array(prompts, dtype=np.int64),
         np.array(outputs, dtype=np.int64),

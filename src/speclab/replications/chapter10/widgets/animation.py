@@ -56,7 +56,7 @@ def recording(variants: pd.DataFrame, first: str) -> dict[str, Any]:
 
 
 def label(k: float | None, alpha: float | None) -> str:
-    """Return how a reader chooses a variant; k is 0 or null where nothing is drafted."""
+    """Return a variant's label for the reader; k is 0 or null where nothing is drafted."""
     return "off" if pd.isna(k) or not k else f"{k:.0f} drafts a pass, α = {alpha:g}"
 
 
@@ -65,14 +65,14 @@ def telling(passes: Sequence[Mapping[str, Any]]) -> int:
 
     Where there is none, it is the first that loses a draft, else the first that decodes.
     """
-    decoding = [number for number, each in enumerate(passes) if each["kind"] == "decode"]
+    decoding = [number for number, pass_ in enumerate(passes) if pass_["kind"] == "decode"]
     losing = [number for number in decoding if _lost(passes[number])]
     both = [number for number in losing if not all(_loses(row) for row in passes[number]["rows"])]
     return (both or losing or decoding)[0]
 
 
-def _lost(each: Mapping[str, Any]) -> bool:
-    return any(_loses(row) for row in each["rows"])
+def _lost(pass_: Mapping[str, Any]) -> bool:
+    return any(_loses(row) for row in pass_["rows"])
 
 
 def _loses(row: Mapping[str, Any]) -> bool:
@@ -81,18 +81,20 @@ def _loses(row: Mapping[str, Any]) -> bool:
 
 def _passes(passes: Sequence[Mapping[str, Any]], requests: int) -> list[dict[str, Any]]:
     out = [0] * requests
-    made = []
-    for each in passes:
-        for row in each["rows"]:
+    shown = []
+    for pass_ in passes:
+        for row in pass_["rows"]:
             out[row["request"]] = row["emitted"]
-        made.append(
+        shown.append(
             {
-                "kind": each["kind"],
-                "start_ms": 1000 * each["start_s"],
-                "duration_ms": 1000 * each["duration_s"],
-                "draft_ms": 1000 * each["draft_part_s"],
-                "rows": [{key: row[key] for key in ("request", "drafted", "accepted", "kept")} for row in each["rows"]],
+                "kind": pass_["kind"],
+                "start_ms": 1000 * pass_["start_s"],
+                "duration_ms": 1000 * pass_["duration_s"],
+                "draft_ms": 1000 * pass_["draft_part_s"],
+                "rows": [
+                    {key: row[key] for key in ("request", "drafted", "accepted", "kept")} for row in pass_["rows"]
+                ],
                 "out": list(out),
             }
         )
-    return made
+    return shown

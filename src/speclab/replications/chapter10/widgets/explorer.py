@@ -60,7 +60,8 @@ def exploration(
     ]
     return {
         "metrics": [
-            {"key": each.key, "label": each.label, "unit": each.unit, "better": each.better} for each in EXPLORED
+            {"key": metric.key, "label": metric.label, "unit": metric.unit, "better": metric.better}
+            for metric in EXPLORED
         ],
         "workloads": _named(workloads),
         "devices": _named(devices),
@@ -72,7 +73,7 @@ def exploration(
                 "workload": row["workload"],
                 "device": row["device"],
                 "lever": row["lever"],
-                "values": {each.key: _number(row[each.key], each.factor) for each in EXPLORED},
+                "values": {metric.key: _number(row[metric.key], metric.factor) for metric in EXPLORED},
                 "attainment": {key: _number(row[key]) for key in FILTERS},
             }
             for row in known.to_dict("records")

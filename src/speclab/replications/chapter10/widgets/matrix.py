@@ -56,13 +56,14 @@ def html(rows: pd.DataFrame, caption: str, workloads: Mapping[str, str]) -> str:
         A cell occurs twice, or not at all.
     """
     cells = {(row["workload"], row["metric"]): row for row in rows.to_dict("records")}
-    wanted = {(workload, metric.key) for workload in workloads for metric in METRICS}
-    if len(cells) != len(rows) or not wanted <= set(cells):
+    expected = {(workload, metric.key) for workload in workloads for metric in METRICS}
+    if len(cells) != len(rows) or not expected <= set(cells):
         raise LookupError(f"not one row for each of {len(workloads)} workloads and {len(METRICS)} metrics")
     lines = [
         f'<th scope="row">{escape(name)}</th>'
         + "".join(
-            _cell(cells[key, metric.key], _flips([cells[each, metric.key] for each in workloads])) for metric in METRICS
+            _cell(cells[key, metric.key], _flips([cells[workload, metric.key] for workload in workloads]))
+            for metric in METRICS
         )
         for key, name in workloads.items()
     ]
@@ -82,8 +83,8 @@ def show(rows: pd.DataFrame, caption: str, workloads: Mapping[str, str]) -> HTML
 def keep(tables: Mapping[str, pd.DataFrame], name: str, workloads: Mapping[str, str], source: str) -> None:
     """Write tables, each under its caption and the badge of its numbers, to ``book/widgets/<name>.html``."""
     label = badge.html(source)
-    made = [html(rows, f"{label} {escape(caption)}", workloads) for caption, rows in tables.items()]
-    widget.write(name, "\n".join(made) + "\n")
+    captioned = [html(rows, f"{label} {escape(caption)}", workloads) for caption, rows in tables.items()]
+    widget.write(name, "\n".join(captioned) + "\n")
 
 
 def _flips(row: Sequence[Mapping[Hashable, Any]]) -> bool:

@@ -31,7 +31,7 @@ def replica_speed_up(
     published : dict of str to dict of float to float
         Speed-ups by arm and concurrency.
     source : str
-        What stands on the figure.
+        Badge of the numbers.
     draws : int
         Parameter sets behind the band.
     """
@@ -42,11 +42,15 @@ def replica_speed_up(
     styles = styles_of(labs.load("lab09"))
     for arm, crossing in ((EAGLE, "c02"), (DRAFT, "c01")):
         style = styles[arm]
-        low, high = np.quantile([model.speed_up(CURVE, arm, using=each) for each in drawn], INTERVAL, axis=0)
+        low, high = np.quantile(
+            [model.speed_up(CURVE, arm, using=parameters) for parameters in drawn], INTERVAL, axis=0
+        )
         axis.fill_between(CURVE, low, high, color=style.colour, alpha=0.18, linewidth=0)
         axis.plot(CURVE, model.speed_up(CURVE, arm), color=style.colour, linestyle=style.line, label=style.label)
-        for at, value in published.get(arm, {}).items():
-            axis.plot(at, value, linestyle="none", marker=style.marker, color=style.colour, markersize=7, zorder=4)
+        for concurrency, value in published.get(arm, {}).items():
+            axis.plot(
+                concurrency, value, linestyle="none", marker=style.marker, color=style.colour, markersize=7, zorder=4
+            )
         axis.plot(
             model.published[crossing], 1.0, "o", color="white", markeredgecolor=style.colour, markersize=9, zorder=5
         )
@@ -58,22 +62,29 @@ def replica_speed_up(
 
 
 @styled
-def predicted_beside_measured(found: Sequence[Predicted], source: str) -> Figure:
+def predicted_beside_measured(predictions: Sequence[Predicted], source: str) -> Figure:
     """Draw predicted against measured speed-ups of other people's measurements, a panel for each dataset predicted."""
-    rows = [each for each in found if each.figure == SPEED_UP and each.source.startswith("arXiv")]
-    datasets = sorted({each.dataset for each in rows})
+    rows = [
+        prediction
+        for prediction in predictions
+        if prediction.figure == SPEED_UP and prediction.source.startswith("arXiv")
+    ]
+    datasets = sorted({prediction.dataset for prediction in rows})
     figure = Figure(figsize=(WIDE[0] * 0.85, 4.0), layout="constrained")
     axes = figure.subplots(1, len(datasets), sharey=True, squeeze=False)[0]
     for axis, dataset in zip(axes, datasets, strict=True):
-        here = [each for each in rows if each.dataset == dataset]
-        ends = [0.95 * min(each.measured for each in here), 1.05 * max(each.measured for each in here)]
+        here = [prediction for prediction in rows if prediction.dataset == dataset]
+        ends = [
+            0.95 * min(prediction.measured for prediction in here),
+            1.05 * max(prediction.measured for prediction in here),
+        ]
         axis.plot(ends, ends, color=BLACK, linewidth=1.0)
         axis.fill_between(ends, [0.95 * end for end in ends], [1.05 * end for end in ends], color=GREY, alpha=0.15)
         for method, (colour, marker) in METHODS.items():
-            of = [each for each in here if each.method == method]
+            of_method = [prediction for prediction in here if prediction.method == method]
             axis.plot(
-                [each.measured for each in of], [each.predicted for each in of], linestyle="none", marker=marker,
-                color=colour, label="n-gram" if method == "ngram" else method,
+                [prediction.measured for prediction in of_method], [prediction.predicted for prediction in of_method],
+                linestyle="none", marker=marker, color=colour, label="n-gram" if method == "ngram" else method,
             )  # fmt: skip
         axis.set_title(f"{dataset}, predicted from the other")
         axis.set_xlabel("measured speed-up")
@@ -86,15 +97,15 @@ def predicted_beside_measured(found: Sequence[Predicted], source: str) -> Figure
 @styled
 def cost_of_tokens(costs: Sequence[Mapping[str, float | None]], crossover: float | None, source: str) -> Figure:
     """Draw dollars and joules per million tokens over concurrency, with speculation and without."""
-    at = [float(each["concurrency"] or 0) for each in costs]
+    concurrencies = [float(cost["concurrency"] or 0) for cost in costs]
     figure = Figure(figsize=(WIDE[0], 3.6), layout="constrained")
     axes = figure.subplots(1, 2)
     styles = styles_of(labs.load("lab09"))
     for axis, unit, name in zip(axes, ("$", "J"), ("usd_per_mtok", "j_per_mtok"), strict=True):
         for prefix, arm in (("baseline_", BASELINE), ("", EAGLE)):
             style = styles[arm]
-            values = [float(each[prefix + name] or np.nan) for each in costs]
-            axis.plot(at, values, label=style.label, **style.as_line())
+            values = [float(cost[prefix + name] or np.nan) for cost in costs]
+            axis.plot(concurrencies, values, label=style.label, **style.as_line())
         if crossover is not None:
             axis.axvline(crossover, color=GREY, linewidth=1.0, linestyle=":")
         axis.set_yscale("log")

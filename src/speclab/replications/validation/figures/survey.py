@@ -24,7 +24,7 @@ def speed_up_by_device(rows: pd.DataFrame, names: Mapping[str, str], source: str
     names : mapping of str to str
         Device to its name for the reader, in order.
     source : str
-        What stands on the figure.
+        Badge of the numbers.
     """
     figure = Figure(figsize=(WIDE[0], 5.6), layout="constrained")
     axes = figure.subplots(2, 2, sharex=True, sharey=True).ravel()
