@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 CPU_VENV := .venv-cpu
 GPU_VENV := .venv-gpu
 QUICK := .build/lab-cpu-quick
+GUIDELLM := .build/guidellm
+# an environment that holds vLLM, for `make bench-client`; its load generator is left out where there is none
+VLLM_PYTHON ?= $(CPU_VENV)/bin/python
 PIP := -m pip install --quiet --disable-pip-version-check
 
 # Stamps are named by content, not dated: git sets files' times freely.
@@ -18,7 +21,7 @@ UNWANTED := torchvision torchaudio torchcodec triton
 CPU_CONSTRAINTS := $(if $(wildcard constraints-cpu.txt),-c constraints-cpu.txt)
 
 .DEFAULT_GOAL := help
-.PHONY: help book html notebooks test test-whole-lab test-kills test-kills-live test-live drafters lab-cpu lab-cpu-quick lint lock lock-cpu lock-gpu install install-cpu install-gpu clean
+.PHONY: help book html notebooks test test-whole-lab test-kills test-kills-live test-live drafters lab-cpu lab-cpu-quick bench-client lint lock lock-cpu lock-gpu install install-cpu install-gpu clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/' | expand -t 24
@@ -59,6 +62,9 @@ lab-cpu: $(CPU_INSTALLED)  ## the whole CPU lab on real vLLM: a little over an h
 	$(CPU_VENV)/bin/speclab weights smollm2-4l
 	$(CPU_VENV)/bin/speclab run cpu-smollm2
 	@$(CPU_VENV)/bin/speclab show cpu-smollm2
+
+bench-client: $(INSTALLED) $(GUIDELLM)/bin/guidellm  ## what this client, vLLM's and GuideLLM see of a stream of known gaps (ten minutes; nothing else may run)
+	$(BIN)/python benchmarks/client.py --vllm $(VLLM_PYTHON) --guidellm $(GUIDELLM)/bin/python
 
 drafters: $(CPU_INSTALLED)  ## train an EAGLE-3 head and a draft model for SmolLM2 anew, an hour and a quarter (MINUTES=180: more); goes on where it stopped
 	$(CPU_VENV)/bin/speclab weights smollm2
@@ -113,6 +119,10 @@ $(CPU_INSTALLED): | $(CPU_VENV)/bin/python
 $(GPU_INSTALLED): | $(GPU_VENV)/bin/python
 	$(GPU_VENV)/bin/python $(PIP) -e '.[gpu]' -c constraints-gpu.txt
 	@rm -f $(GPU_VENV)/.installed-* && touch $@
+
+$(GUIDELLM)/bin/guidellm:
+	$(PYTHON) -m venv $(GUIDELLM)
+	$(GUIDELLM)/bin/python $(PIP) guidellm==0.8.1
 
 $(VENV)/bin/python $(CPU_VENV)/bin/python $(GPU_VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'

@@ -13,9 +13,10 @@ BADGE = f"measured (vLLM {VERSION}, {GPU})"
 PROFILE: dict[str, Any] = {
     "version": VERSION,
     "steps": {
-        "baseline": {"step_ms": [[1, 25], [16, 60], [64, 100], [256, 400]]},
+        "baseline": {"step_ms": [[1, 25], [16, 60], [64, 100], [256, 400]], "answer_tokens": [4, 24]},
         "draft_model": {
             "step_ms": [[1, 38], [4, 60], [16, 200], [64, 400]],
+            "answer_tokens": [4, 24],
             "acceptance": [
                 {"prompt_has": "Add type hints", "rates": [0.87, 0.76, 0.66]},
                 {"prompt_has": "def ", "rates": [0.83, 0.69, 0.58]},
@@ -24,6 +25,7 @@ PROFILE: dict[str, Any] = {
         },
         "eagle3": {
             "step_ms": [[1, 29], [16, 72], [64, 165], [256, 1050]],
+            "answer_tokens": [4, 24],
             "acceptance": [
                 {"prompt_has": "Add type hints", "rates": [0.84, 0.70, 0.58]},
                 {"prompt_has": "def ", "rates": [0.79, 0.61, 0.47]},
@@ -32,6 +34,7 @@ PROFILE: dict[str, Any] = {
         },
         "ngram-8": {
             "step_ms": [[1, 29], [16, 140], [64, 300], [256, 1300]],
+            "answer_tokens": [4, 24],
             "acceptance": [
                 {
                     "prompt_has": "Add type hints",
@@ -48,6 +51,7 @@ PROFILE: dict[str, Any] = {
         },
         "ngram": {
             "step_ms": [[1, 28], [16, 68], [64, 130], [256, 640]],
+            "answer_tokens": [4, 24],
             "acceptance": [
                 {"prompt_has": "Add type hints", "rates": [0.61, 0.56], "draft_rate": 0.43},
                 {"prompt_has": "def ", "rates": [0.48, 0.37], "draft_rate": 0.25},

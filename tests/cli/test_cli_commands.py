@@ -200,6 +200,26 @@ def test_what_there_is_is_shown(tmp_path: Path) -> None:
     assert 0.5 < float(rows["ngram-k2"][1]) < 2
 
 
+def test_g7_a_run_and_what_it_shows_name_the_checks_that_fail(tmp_path: Path) -> None:
+    shutil.copytree(Path(__file__).parents[2] / "labs", tmp_path / "labs")
+    lab = tmp_path / "labs" / "lab09" / "lab.yml"
+    text = lab.read_text(encoding="utf-8")
+    assert "max-num-seqs: 256" in text
+    lab.write_text(text.replace("max-num-seqs: 256", "max-num-seqs: 2"), encoding="utf-8")
+    part = ("--arms", "baseline", "--workloads", "chat", "--concurrencies", "1,4", "--length-s", "12")
+    run = speclab("run", "lab09", *part, "--out", tmp_path / "out", SPECLAB_ROOT=str(tmp_path))
+    assert run.returncode == 0, run.stderr
+    assert "2 cells run, 0 kept, 0 failed, 1 with checks that FAIL" in run.stderr
+    assert "baseline: running requests in 1 of 2: chat 4 r0" in run.stderr
+    assert "what to do about each check: speclab check lab09 --data" in run.stderr
+    shown = speclab("show", "lab09", "--data", tmp_path / "out", SPECLAB_ROOT=str(tmp_path))
+    assert shown.returncode == 0, shown.stderr
+    row = next(line.split() for line in shown.stdout.splitlines() if line.startswith("baseline") and "!" in line)
+    assert [value.endswith("!") for value in row[1:]] == [False, True]
+    assert "baseline: running requests in 1 of 2: chat 4 r0" in shown.stdout
+    assert "what to do about each: speclab check lab09" in shown.stdout.replace("\n", " ")
+
+
 def test_a_dry_run_says_what_would_be_run_and_runs_nothing(tmp_path: Path) -> None:
     options = ("run", "lab09", "--arms", "baseline", "--concurrencies", "1,4", "--repeats", "2", "--out", tmp_path)
     done = speclab(*options, "--dry-run")

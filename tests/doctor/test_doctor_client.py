@@ -1,22 +1,16 @@
 from __future__ import annotations
 
-import pytest
 from doctor_cases import level, only
 
 from speclab import lab as labs
 from speclab.doctor import client
 from speclab.doctor.base import Case, Machine
-from speclab.load.selftest import Carried
 
 
 def a_case(events_per_s: float) -> Case:
     lab = labs.load("lab09")
     arm = lab.arm("baseline")
-    return Case(lab, arm, arm, Machine(carried=Carried(concurrency=256, events_per_s=events_per_s)))
-
-
-def test_the_shortest_step_that_a_client_follows() -> None:
-    assert Carried(concurrency=256, events_per_s=12_800).shortest_step_ms == pytest.approx(20.0)
+    return Case(lab, arm, arm, Machine(clean_rate_per_s=events_per_s))
 
 
 def test_the_expected_step_is_the_weights_alone_or_longer() -> None:
@@ -26,7 +20,7 @@ def test_the_expected_step_is_the_weights_alone_or_longer() -> None:
     assert 5.6 < expected_ms < 20
 
 
-def test_a_client_that_is_too_slow_for_the_step_misleads() -> None:
+def test_g2_a_client_whose_clean_rate_is_below_the_labs_misleads() -> None:
     expected_ms = client.expected_step_ms(a_case(1))
     assert expected_ms is not None
     needed = 1000 * 256 / expected_ms
@@ -36,10 +30,10 @@ def test_a_client_that_is_too_slow_for_the_step_misleads() -> None:
 
 def test_what_was_not_tried_or_cannot_be_expected_is_not_known(case) -> None:
     assert level(client.capacity(case())) == "not known here"
-    tried = case(carried=Carried(concurrency=256, events_per_s=1000))
+    tried = case(clean_rate_per_s=1000.0)
     found = only(client.capacity(tried))
     assert found.level == "not known here"
-    assert "256 in flight at steps of 256.0 ms or longer" in found.found
+    assert "up to 1,000 events/s" in found.found
 
 
 def test_an_endpoint_needs_an_address_and_hides_its_flags(case) -> None:

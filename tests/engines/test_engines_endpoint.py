@@ -124,8 +124,8 @@ def test_counters_are_those_of_what_was_sent() -> None:
         return before, await endpoint.read()
 
     before, after = served(Script(tokens_per_event=(1, 4, 2), k=3), ask)
-    # three drafts of three; 0, 3 and 1 of them accepted
-    assert (before.drafts, after.drafts, after.draft_tokens, after.accepted_tokens) == (0, 3, 9, 4)
+    # the first step reads the prompt; then two drafts of three, 3 and 1 of them accepted
+    assert (before.drafts, after.drafts, after.draft_tokens, after.accepted_tokens) == (0, 2, 6, 4)
     assert after.accepted_by_position == (2, 1, 1)
     assert (after.generation_tokens, after.steps, after.running) == (7, 3, 0)
     assert after.at_s > before.at_s

@@ -12,7 +12,7 @@ import posing
 from speclab import lab as labs
 from speclab.engines import vllm
 from speclab.engines.base import EngineIdentity, Reading
-from speclab.engines.mock_vllm import MockVllm, Profile
+from speclab.engines.mock_vllm import Profile
 
 PROFILE = Profile.model_validate(posing.PROFILE)
 
@@ -26,16 +26,17 @@ PROFILE = Profile.model_validate(posing.PROFILE)
 )  # fmt: skip
 def test_the_command_line_of_an_arm_says_how_it_is_served(arm: str, method: str) -> None:
     lab = labs.load("lab09")
-    server = MockVllm(PROFILE, vllm.command(lab, lab.arm(arm), 8000)[3:])
-    assert server._steps == PROFILE.steps[method]
+    server = PROFILE.server(vllm.command(lab, lab.arm(arm), 8000)[3:])
+    assert server.script.step_ms == PROFILE.steps[method].step_ms
+    assert server.script.acceptance == PROFILE.steps[method].acceptance
     assert server.script.model == lab.target.model
-    assert server.script.k == (lab.arm(arm).k or None)
+    assert server.script.positions == (lab.arm(arm).k or None)
 
 
 def test_serve_and_a_model_will_do_and_other_flags_are_ignored() -> None:
     async def pages() -> list[httpx2.Response]:
         words = "serve org/model --port 0 --enforce-eager --max-num-seqs 16"
-        async with MockVllm(PROFILE, words.split()) as server, httpx2.AsyncClient(trust_env=False) as client:
+        async with PROFILE.server(words.split()) as server, httpx2.AsyncClient(trust_env=False) as client:
             root = server.url.removesuffix("/v1")
             return [await client.get(f"{root}/{page}") for page in ("health", "version", "v1/models", "nowhere")]
 
@@ -64,7 +65,7 @@ def test_it_is_found_started_and_named_as_vllm_is(tmp_path: Path, monkeypatch: p
     assert reading.drafts is not None
     assert reading.drafts > 0, "the probe's completion"
     assert (reading.waiting, reading.preemptions, reading.prefix_cache_hits) == (0, 0, 0)
-    assert "a mock, no vLLM" in (tmp_path / "server.log").read_text(encoding="utf-8")
+    assert "a mock, no model" in (tmp_path / "server.log").read_text(encoding="utf-8")
 
 
 def test_a_device_that_is_given_a_name_bears_it_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from speclab.findings.catalogue import BY_NAME, CATALOGUE, COUNTER_CHECKS, EVENT_CHECKS, PAIRED_FIGURES, RESAMPLED
-from speclab.findings.check_report import REMEDIES
+from speclab.findings.catalogue import BY_NAME, CATALOGUE, PAIRED_FIGURES, RESAMPLED
+from speclab.findings.check_report import CHECKS, REMEDIES, page_rows, rest_on
 from speclab.metrics.blocks import COLUMNS
 from speclab.metrics.summary import METRICS
 
@@ -35,7 +35,29 @@ def test_sums_are_columns_of_the_blocks_and_a_unit_of_one_for_each(name: str) ->
     assert sum(sums.values()) == 0
 
 
-def test_required_checks_are_checks() -> None:
-    assert set(REMEDIES) > COUNTER_CHECKS | EVENT_CHECKS
-    assert BY_NAME["speed_up"].required_checks is None
-    assert "stationarity" not in COUNTER_CHECKS | EVENT_CHECKS
+def test_a_finding_requires_the_checks_that_bear_on_what_it_is_made_of() -> None:
+    required = {name: finding.required_checks for name, finding in BY_NAME.items()}
+    assert all(names and names <= set(REMEDIES) for names in required.values())
+    # how fast tokens came, and which they were, are two questions
+    assert "stationarity" in required["speed_up"]
+    assert "stationarity" not in required["tokens_per_step"] | required["acceptance_by_position"]
+    # into how many events a step was cut makes no difference to a throughput
+    assert "bunched events" in required["step_time"] & required["tokens_per_step"]
+    assert "bunched events" not in required["speed_up"] | required["acceptance_by_position"]
+    assert "acceptance holds" in required["tokens_per_step"] & required["acceptance_by_position"]
+    assert "acceptance holds" not in required["speed_up"]
+    # an arm that is not what its file says has no figure at all
+    assert all({"speculation", "draft length", "request errors"} <= names for names in required.values())
+
+
+def test_each_check_says_what_it_compares_its_tolerance_its_remedy_and_what_rests_on_it() -> None:
+    assert len(REMEDIES) == len(CHECKS) > 25
+    rows = {row[0]: row for row in page_rows()}
+    assert list(rows) == [entry.name for entry in CHECKS]
+    assert all(all(part for part in row) for row in rows.values())
+    assert [entry.name for entry in CHECKS if not rest_on(entry)] == [
+        "baseline beside it", "acceptance is flat", "repeats"
+    ]  # fmt: skip
+    assert rest_on(next(entry for entry in CHECKS if entry.name == "request errors")) == [f.name for f in CATALOGUE]
+    share = len([finding for finding in CATALOGUE if "steps" in finding.rests_on or "text" in finding.rests_on])
+    assert f"{share / len(CATALOGUE):.0%} of the findings" in rows["bunched events"][-1]

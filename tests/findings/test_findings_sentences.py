@@ -147,3 +147,21 @@ def test_acceptance_that_moves_is_seen(cell_row, value, low, high, verdict):
     made = check_report(cells, pd.DataFrame(), trend)
     assert made.loc[made["check"] == "acceptance is flat", "verdict"].tolist() == [verdict]
     assert made.loc[made["check"] == "repeats", "verdict"].tolist() == ["PASS"]
+
+
+def test_f4_a_failure_is_of_the_arm_and_not_of_another_source(cell_row):
+    failed = {"status": "failed", "failure": "will not start: bad flag", "source": "measured (not started, stub)"}
+    cells = pd.DataFrame(
+        [
+            cell_row("baseline", 1, system_throughput=100.0, source="measured (a server 1, stub)"),
+            cell_row("ngram-k8", 1, **failed),
+        ]
+    )
+    table = findings(cells, pd.DataFrame(), K)
+    made = check_report(cells, pd.DataFrame(), table)
+    beside = made[(made["arm"] == "ngram-k8") & (made["check"] == "baseline beside it")].iloc[0]
+    assert (beside["verdict"], beside["reason"]) == ("PASS", "every cell has a baseline")
+    # a cell that ran on another server has none
+    ran = cells.assign(status="ok", failure=None)
+    made = check_report(ran, pd.DataFrame(), findings(ran, pd.DataFrame(), K))
+    assert made.loc[made["check"] == "baseline beside it", "verdict"].tolist() == ["FAIL"]

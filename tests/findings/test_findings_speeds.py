@@ -57,6 +57,13 @@ def test_without_a_speed_up_it_says_why(found: pd.DataFrame, sentence: str) -> N
         speeds(found, no_draws, ["eagle3-k3", "ngram-k8"])
 
 
+def test_f4_the_advice_where_nothing_passed_points_to_the_checks_and_guesses_no_cause() -> None:
+    with pytest.raises(UserError) as refused:
+        speeds(FOUND.assign(status="failed check"), no_draws, ["eagle3-k3", "ngram-k8"])
+    assert "speclab check LAB" in refused.value.remedy
+    assert "quieter" not in refused.value.remedy
+
+
 def test_a_mix_takes_the_time_of_its_parts() -> None:
     """Half the tokens at 100 tok/s and half at 300: three quarters and one quarter of the baseline's time.
 

@@ -65,7 +65,7 @@ def test_no_answers_no_rows():
 def test_the_baseline_has_no_trend(made, cell_row):
     answers, cells = made([(prompt, c, 10, 20) for prompt in "abc" for c in (1, 4)])
     baseline = pd.DataFrame([cell_row("baseline", c, system_throughput=1.0) for c in (1, 4)])
-    both = pd.concat([answers, answers.assign(arm="baseline", tokens=10)])
+    both = pd.concat([answers, answers.assign(arm="baseline", steps=20)])
     cells = pd.concat([cells.assign(system_throughput=1.0), baseline])
     table = findings(cells, pd.DataFrame(), {"baseline": 0, ARM: 8}, both)
     trends = table[table["finding"] == "acceptance_trend"]

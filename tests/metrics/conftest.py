@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from speclab.engines.base import EngineIdentity, Reading
-from speclab.lab import Phases, Sampling, Speculation
+from speclab.lab import EngineName, Phases, Sampling, Speculation
 from speclab.record.cell import Cell
 from speclab.record.schema import CellRecord, CellSpec, ClientLag, Failure, Provenance
 
@@ -54,7 +54,9 @@ def make_cell() -> MakeCell:
         k: int = 0,
         failure: Failure | None = None,
         client_lag: ClientLag | None = None,
+        client_clean_rate_per_s: float | None = None,
         server: dict[str, Any] | None = None,
+        engine: EngineName = "simulated",
     ) -> Cell:
         speculation = None
         if k:
@@ -63,7 +65,7 @@ def make_cell() -> MakeCell:
             )
         asked = CellSpec(
             lab="lab09", arm=f"ngram-k{k}" if k else "baseline", workload="chat", concurrency=concurrency, repeat=0,
-            engine="simulated", device="h100-sxm", target="a model", phases=Phases(), sampling=Sampling(),
+            engine=engine, device="h100-sxm", target="a model", phases=Phases(), sampling=Sampling(),
             speculation=speculation, server=server or {}, environment={}, prompts_sha256="0", code_version="1",
         )  # fmt: skip
         record = CellRecord(
@@ -74,8 +76,9 @@ def make_cell() -> MakeCell:
             window_s=window_s,
             readings=tuple(readings),
             client_lag=client_lag,
+            client_clean_rate_per_s=client_clean_rate_per_s,
             provenance=Provenance(
-                identity=EngineIdentity(engine="simulated", version="1", device="h100-sxm"),
+                identity=EngineIdentity(engine=engine, version="1", device="h100-sxm"),
                 started_at="2026-11-01T00:00:00Z", ended_at="2026-11-01T00:01:00Z", git_revision=None,
                 python="3.12", platform="linux", cpu="a cpu", packages={},
             ),

@@ -9,7 +9,8 @@ import pytest
 
 from kept_lab import ARMS, CELLS, Machine, write_lab
 from speclab import results
-from speclab.results import source
+from speclab.findings import check_report
+from speclab.results import lab_tables, source
 from speclab.run import run_arm
 
 
@@ -148,3 +149,31 @@ def test_tables_without_records_count_too(root: Path) -> None:
 def test_the_committed_labs_come_from_one_source_each() -> None:
     assert [len(results.sources(lab)) for lab in ("lab09", "cpu-smollm2")] == [1, 1]
     assert [results.problems(lab) for lab in ("lab09", "cpu-smollm2")] == [[], []]
+
+
+def test_f4_an_arm_that_failed_to_start_is_checked_and_shown_like_any_other(root: Path) -> None:
+    machine = Machine(root, "gpu", name="A GPU")
+    machine.measures("baseline", "eagle3-k3")
+    machine.fails_to_start("ngram-k8")
+    tabulate()
+    found = results.of("kept")
+    assert {found.tables.cells[name].dtype.name for name in ("failed_checks", "failure", "warned_checks")} <= {
+        "str",
+        "object",
+    }
+    lost = found.row("speed_up", arm="ngram-k8", workload="chat", concurrency=4)
+    assert check_report.failed_at(lost.to_dict(), found.cells) == "ngram-k8: did not run (1)"
+    of_arm = found.check_report[found.check_report["arm"] == "ngram-k8"].groupby("check")["verdict"].agg(list)
+    assert of_arm["baseline beside it"] == ["PASS"]
+    assert of_arm["cell ran"] == ["FAIL"] * CELLS
+
+
+def test_f4_where_no_cell_failed_a_check_the_columns_that_say_so_are_text(tmp_path: Path) -> None:
+    file = tmp_path / "derived" / "kept" / "vllm-gpu" / "baseline.cells.csv"
+    file.parent.mkdir(parents=True)
+    file.write_text("arm,workload,concurrency,repeat,source,status,failure,failed_checks\nbaseline,chat,1,0,s,ok,,\n")
+    for kind in ("positions", "checks", "answers", "blocks", "replays"):
+        file.with_name(f"baseline.{kind}.csv").write_text("\n")
+    cells = lab_tables.read_folder(file.parent, ["baseline"]).cells
+    assert cells[["failure", "failed_checks"]].isna().all(axis=None)
+    assert cells["failed_checks"].str.split("; ").isna().all()

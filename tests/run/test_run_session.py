@@ -15,7 +15,7 @@ from speclab import lab as labs
 from speclab.engines import simulated
 from speclab.engines.base import Answer, EngineFailure, Opening
 from speclab.load.closed_loop import CellLog
-from speclab.metrics.checks import request_errors_check
+from speclab.metrics.checks.load import request_errors_check
 from speclab.prompts.base import Prompt
 from speclab.record import store
 from speclab.record.schema import CellRecord, CellSpec

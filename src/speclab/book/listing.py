@@ -1,15 +1,17 @@
-"""The two tables of the status page: which command made which page, and with which versions."""
+"""Tables of the appendix that the code itself decides: commands and versions of the status page, and the checks."""
 
 from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from pathlib import Path
 
 from packaging.requirements import Requirement
 
 from speclab import paths, whole
 from speclab.book import pages
+from speclab.findings import check_report
 
 # What decides the numbers or the pages; the whole lock is in constraints.txt
 SHOWN = (
@@ -37,13 +39,14 @@ def files() -> dict[Path, str]:
     return {
         folder / "versions.csv": _csv(("package", "version"), versions()),
         folder / "pages.csv": _csv(("page", "command"), commands()),
+        folder / "checks.csv": _csv(check_report.PAGE_COLUMNS, check_report.page_rows()),
     }
 
 
 def write() -> None:
-    """Write both tables, each only when it changed."""
+    """Write the tables, each only when it changed."""
     for file, content in files().items():
-        whole.update(file, content, "a table of the status page")
+        whole.update(file, content, "a table of the appendix")
 
 
 def versions() -> list[tuple[str, str]]:
@@ -61,7 +64,7 @@ def commands() -> list[tuple[str, str]]:
     return [(page.name, f"`{page.command}`") for page in (*pages.runs(), *pages.analyses())]
 
 
-def _csv(header: tuple[str, ...], rows: list[tuple[str, str]]) -> str:
+def _csv(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)

@@ -33,14 +33,29 @@ def kept(name: str, key: str, make: Callable[[], ObjectT]) -> ObjectT:
     make : callable
         Makes it.
     """
-    folder = paths.root() / ".build" / "cache"
-    file = folder / f"{name}-{key[:32]}.pickle"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / f".{name}.lock"):  # of two processes one makes it, and the other reads
-            return _read_or_make(file, make, name)
+        folder().mkdir(parents=True, exist_ok=True)
+        with FileLock(folder() / f".{name}.lock"):  # of two processes one makes it, and the other reads
+            return _read_or_make(_file(name, key), make, name)
     except OSError:
         return make()
+
+
+def keep(name: str, key: str, made: object) -> None:
+    """Keep an object under a key, in place of what is there."""
+    with suppress(OSError):
+        folder().mkdir(parents=True, exist_ok=True)
+        with FileLock(folder() / f".{name}.lock"):
+            _write(_file(name, key), made, name)
+
+
+def folder() -> Path:
+    """Return the folder of what is kept."""
+    return paths.root() / ".build" / "cache"
+
+
+def _file(name: str, key: str) -> Path:
+    return folder() / f"{name}-{key[:32]}.pickle"
 
 
 def _read_or_make(file: Path, make: Callable[[], ObjectT], name: str) -> ObjectT:
@@ -48,13 +63,17 @@ def _read_or_make(file: Path, make: Callable[[], ObjectT], name: str) -> ObjectT
         loaded: ObjectT = pickle.loads(file.read_bytes())
         return loaded
     made = make()
-    with suppress(UserError):
-        whole.write(file, pickle.dumps(made, protocol=pickle.HIGHEST_PROTOCOL), "a kept object")
-        _prune(file.parent, name)
+    _write(file, made, name)
     return made
 
 
-def _prune(folder: Path, name: str) -> None:
-    versions = sorted(folder.glob(f"{name}-*.pickle"), key=lambda file: file.stat().st_mtime, reverse=True)
+def _write(file: Path, made: object, name: str) -> None:
+    with suppress(UserError):
+        whole.write(file, pickle.dumps(made, protocol=pickle.HIGHEST_PROTOCOL), "a kept object")
+        _prune(name)
+
+
+def _prune(name: str) -> None:
+    versions = sorted(folder().glob(f"{name}-*.pickle"), key=lambda file: file.stat().st_mtime, reverse=True)
     for old in versions[MOST_KEPT:]:
         old.unlink(missing_ok=True)

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from speclab.cli import book, drafter, lab, machine, model, predict, probe, results
+from speclab.cli import book, client, drafter, lab, machine, model, predict, probe, results
 from speclab.cli.options import err
 from speclab.errors import UserError
 
@@ -19,6 +19,8 @@ cli.command("check")(results.check_lab)
 cli.command("advise")(results.print_advice)
 cli.command("compare")(results.compare_runs)
 cli.command("doctor")(machine.diagnose)
+cli.command("selftest")(client.selftest)
+cli.command("mock")(client.mock)
 cli.command("weights")(machine.make_weights)
 cli.command("book")(book.book)
 cli.command("text-check")(machine.check_text)

@@ -17,6 +17,7 @@ from speclab.cli import progress, tables
 from speclab.cli.options import EngineOption, LabName, ListOption, err, split, whole_numbers
 from speclab.engines import EngineOptions
 from speclab.errors import UserError
+from speclab.findings import between
 from speclab.run.arms import server_command
 from speclab.run.plan import plan_arm
 
@@ -47,11 +48,15 @@ def run_lab(
     out: Annotated[
         Path | None, typer.Option(help="Folder for runs/ and derived/; data/, or .build/trials/ for other values.")
     ] = None,
+    selftest: Annotated[
+        bool, typer.Option("--selftest/--no-selftest", help="Measure what this client sees cleanly, once a machine.")
+    ] = True,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run, and for how long.")] = False,
 ) -> None:
     """Run what is missing of a lab, arms in turn within each repeat; finished cells are kept.
 
-    A cell that fails is recorded with its reason and the rest goes on. Ctrl-C keeps what is finished.
+    A cell that fails is recorded with its reason and the rest goes on. Ctrl-C keeps what is finished. A cell that ran
+    and does not pass its checks is named at the end. Exit code 1 where a cell failed; of checks, `speclab check` says.
     """
     loaded = labs.load(lab)
     chosen = split(arms)
@@ -73,19 +78,35 @@ def run_lab(
         for command in filter(None, map(server_command, plans)):
             console.print(f"\n{command}", highlight=False, markup=False, soft_wrap=True)
         return
+    if selftest and any(plan.engine != "simulated" and plan.missing() for plan in plans):
+        from speclab.load.selftest import kept_clean_rate
+
+        with err.status("measuring how many events a second this client sees as they are sent"):
+            kept_clean_rate()
     with progress.Bar(plans, err) as bar:
-        of_arms = runs.run_lab(plans, progress=bar.advance, starting=bar.starting)
-    cells = pd.concat([of_arm.cells for of_arm in of_arms], ignore_index=True)
-    failed = int((cells["status"] == "failed").sum())
-    err.print(f"{bar.ran} cells run, {bar.kept} kept, {failed} failed", highlight=False)
+        of_arms = runs.run_lab(plans, progress=bar.advance, starting=bar.starting, selftest=selftest)
+    stacked = (pd.concat([getattr(tables_of, kind) for tables_of in of_arms]) for kind in ("cells", "answers"))
+    cells = between.judged(*(table.reset_index(drop=True) for table in stacked))
+    failed, failing = int((cells["status"] == "failed").sum()), tables.failed_checks(cells)
+    unsound = int(cells["failed_checks"].notna().sum())
+    counts = f"{bar.ran} cells run, {bar.kept} kept, {failed} failed"
+    err.print(f"{counts}, {unsound} with checks that FAIL" if unsound else counts, highlight=False)
     trials = {paths.shown(plan.data) for plan in plans if plan.is_trial and out is None}
     for folder in trials:
         err.print(f"not as the lab's files say, so kept apart: speclab show {lab} --data {folder}", highlight=False)
-    if not all(plan.keeps_tables for plan in plans):
+    keeps_tables = all(plan.keeps_tables for plan in plans)
+    if not keeps_tables:
         remedy = "give --out to keep these and show them"
         err.print(f"data/derived is as it was: it holds whole arms as their files say; {remedy}", highlight=False)
-    for line in tables.failures(cells):
+    for line in [*tables.failures(cells), *failing]:
         err.print(line, style="yellow", highlight=False, markup=False, soft_wrap=True)
     if failed:
         err.print("each failed record says why; a second run tries them again", style="yellow")
+    if failing:
+        where = "" if out is None else f" --data {paths.shown(out)}"
+        where = next((f" --data {folder}" for folder in trials), where)
+        known = "" if engine is None else f" --engine {engine}"
+        err.print(f"what to do about each check: speclab check {lab}{known}{where}", style="yellow", highlight=False,
+                  soft_wrap=True)  # fmt: skip
+    if failed:
         raise typer.Exit(1)

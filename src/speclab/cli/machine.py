@@ -21,19 +21,20 @@ def diagnose(
     arms: ListOption = None,
     base_url: Annotated[str | None, typer.Option(help="Address of a server that is up (engine endpoint).")] = None,
     selftest: Annotated[
-        bool, typer.Option("--selftest/--no-selftest", help="Try for three seconds what this client carries.")
+        bool, typer.Option("--selftest/--no-selftest", help="Measure what this client sees cleanly, once a machine.")
     ] = True,
     json: Annotated[bool, typer.Option("--json", help="One JSON list of objects.")] = False,
 ) -> None:
     """Say what will fail or mislead on this machine before any weight is loaded, why, and what would do."""
     from speclab.doctor import examine, report
     from speclab.doctor.machine import probe
-    from speclab.load.selftest import carried
+    from speclab.load.selftest import kept_clean_rate
 
     loaded = labs.load(lab)
     chosen = [loaded.arm(name) for name in split(arms) or loaded.arms]
-    tried = carried(max(loaded.concurrencies)) if selftest and engine != "simulated" else None
-    diagnoses = examine(loaded, chosen, engine, probe(loaded, chosen, engine, base_url=base_url, carried=tried))
+    rate = kept_clean_rate() if selftest and engine != "simulated" else None
+    machine = probe(loaded, chosen, engine, base_url=base_url, clean_rate_per_s=rate)
+    diagnoses = examine(loaded, chosen, engine, machine)
     if json:
         typer.echo(report.to_json(diagnoses))
     else:

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from speclab import lab as labs
-from speclab import results
+from speclab import paths, results
 from speclab.cli import tables
 from speclab.cli.options import DataOption, EngineOption, LabName, err
 from speclab.errors import UserError
@@ -38,15 +38,26 @@ def show_speed_up(
         for workload in lab_results.lab.workloads:
             if (table := tables.throughput(lab_results, workload)) is not None:
                 console.print(table, "")
+    cells = lab_results.cells
+    failing = tables.failed_checks(cells)
     if (lab_results.findings.query("finding == 'speed_up'")["status"] != "ok").any():
         console.print(
-            "! this cell, or the baseline's beside it, failed a check and is left out of the crossing (also where"
+            "! this cell, or the baseline's beside it, failed a check that a speed-up rests on (or the two were"
         )
-        console.print("  the two were not run under the same conditions):")
-        for cell in lab_results.tables.cells.dropna(subset=["failed_checks"]).to_dict("records"):
-            console.print(f"  {cell['arm']} {cell['workload']} {cell['concurrency']}: {cell['failed_checks']}")
+        console.print("  not run under the same conditions), and is left out of the crossing")
+    if failing:
+        console.print(f"checks that FAIL, of {len(cells)} cells:")
+        for line in failing:
+            console.print(f"  {line}", markup=False)
+        console.print(f"what to do about each: speclab check {lab_results.lab.name}{_elsewhere(engine, data)}")
     for line in tables.failures(lab_results.tables.cells):
         err.print(line, style="yellow", highlight=False, markup=False, soft_wrap=True)
+
+
+def _elsewhere(engine: str | None, data: Path | None) -> str:
+    """Return the options that say which results were meant."""
+    options = {"--engine": engine, "--data": None if data is None else paths.shown(data)}
+    return "".join(f" {name} {value}" for name, value in options.items() if value is not None)
 
 
 def print_findings(
@@ -94,8 +105,11 @@ def check_lab(
         if len(withheld):
             console.print(f"\n{len(withheld)} verdicts are withheld:")
         for row in withheld.to_dict("records"):
-            why = check_report.failed_at(row, lab_results.tables.cells)
+            why = check_report.failed_at(row, lab_results.cells)
             console.print(f"  {sentences.place(row)}{why}", markup=False, soft_wrap=True)
+        if others := check_report.others_withheld(lab_results.findings):
+            counts = ", ".join(f"{finding} ({count})" for finding, count in others.items())
+            console.print(f"\nother findings withheld, and at how many places: {counts}", markup=False, soft_wrap=True)
     of_the_lab = lab_results.check_report[
         (lab_results.check_report["scope"] == "lab") & (lab_results.check_report["verdict"] == "FAIL")
     ]

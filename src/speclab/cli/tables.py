@@ -12,8 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from speclab import paths
+from speclab.findings.pairs import names_of
 from speclab.results import Results
 from speclab.results.compare import Comparison
+from speclab.results.lab import NOTHING
 
 AT_THE_LOWEST = ("tokens_per_step", "reported_acceptance_length")
 """Findings that `speed_up` shows at the lowest concurrency only."""
@@ -39,14 +41,17 @@ def speed_up(results: Results, workload: str) -> Table | None:
 
 
 def throughput(results: Results, workload: str) -> Table | None:
-    """Return tokens per second of each arm over requests in flight; None where the workload has not been run."""
+    """Return tokens per second of each arm over requests in flight, with a ``!`` behind those that failed a check.
+
+    None where the workload has not been run.
+    """
     wide = results.wide("system_throughput", workload=workload)
     if wide.empty:
         return None
     table = _table(workload, *wide.columns[1:])
-    for row in wide.to_dict("records"):
-        arm = str(row.pop("arm"))
-        table.add_row(arm, *("-" if math.isnan(value) else f"{value:,.0f}" for value in row.values()))
+    written = results.written("system_throughput", form="{:,.0f}", workload=workload)
+    for row in written.to_dict("records"):
+        table.add_row(*("-" if text == NOTHING else str(text) for text in row.values()))
     return table
 
 
@@ -60,6 +65,22 @@ def failures(cells: pd.DataFrame) -> list[str]:
         lines.append(f"{arm}: {many}; the first, {first['workload']} {first['concurrency']}: {first['failure']}")
     return lines
 
+
+def failed_checks(cells: pd.DataFrame) -> list[str]:
+    """Return one line for each arm and check that FAILs: in how many of its cells, and the first ones."""
+    failing = cells.assign(check=cells["failed_checks"].map(names_of)).explode("check").dropna(subset="check")
+    lines = []
+    for (arm, check), of_check in failing.groupby(["arm", "check"], sort=False):
+        places = [f"{row['workload']} {row['concurrency']} r{row['repeat']}" for row in of_check.to_dict("records")]
+        more = f" and {len(places) - FIRST} more" if len(places) > FIRST else ""
+        lines.append(
+            f"{arm}: {check} in {len(places)} of {(cells['arm'] == arm).sum()}: {', '.join(places[:FIRST])}{more}"
+        )
+    return lines
+
+
+FIRST = 3
+"""Cells that a line of `failed_checks` names."""
 
 STYLES = {"FAIL": "bold red", "WARN": "yellow", "PASS": "green"}
 

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from speclab.config import Frozen
 from speclab.lab import Arm, EngineName, Lab, ServerFlag
-from speclab.load.selftest import Carried
 
 Level = Literal["will fail", "will mislead", "not known here", "fine"]
 LEVELS: tuple[Level, ...] = ("will fail", "will mislead", "not known here", "fine")
@@ -69,8 +68,8 @@ class Machine(Frozen):
     models: dict[str, ModelFiles] = {}
     refused: dict[str, str | None] | None = None
     """By arm, what the installed vLLM's own parser says against its flags; None where it was not asked."""
-    carried: Carried | None = None
-    """What this client carried against a null server; None where that was not tried."""
+    clean_rate_per_s: float | None = None
+    """Events a second that this client sees as they were sent (`speclab.load.selftest`); None where not measured."""
     base_url: str | None = None
     has_api_key: bool = False
 

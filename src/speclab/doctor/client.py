@@ -1,4 +1,4 @@
-"""Rules about the client: what it carries, and the address of a server that is up."""
+"""Rules about the client: what it sees cleanly, and the address of a server that is up."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ SERVING = "https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html"
 
 
 def capacity(case: Case) -> list[Diagnosis]:
-    """Find a client that takes events in more slowly than the server sends them: it then measures its own lag."""
-    carried, rule = case.machine.carried, "client"
-    if carried is None:
-        return say("not known here", rule, "what this client carries: the self-test was left out",
-                   "run the doctor without --no-selftest", *SLOW_CLIENTS)  # fmt: skip
-    follows = f"carried {carried.events_per_s:.0f} events/s: {carried.concurrency} in flight at steps of "
-    follows += f"{carried.shortest_step_ms:.1f} ms or longer"
-    expected_ms = expected_step_ms(case)
-    if expected_ms is None:
+    """Find a client that does not see events as the server sends them: it then measures itself."""
+    clean, rule = case.machine.clean_rate_per_s, "client"
+    if clean is None:
+        return say("not known here", rule, "how many events a second this client sees as they are sent",
+                   "run `speclab selftest` while the machine has nothing else to do", *SLOW_CLIENTS)  # fmt: skip
+    follows = f"sees up to {clean:,.0f} events/s as they are sent"
+    step_ms = expected_step_ms(case)
+    if step_ms is None:
         return say("not known here", rule, f"{follows}; how long a step takes here is not known",
-                   "look at the check of client lag", *SLOW_CLIENTS)  # fmt: skip
-    found = f"{follows}; the roofline model expects {expected_ms:.1f} ms"
-    if expected_ms < carried.shortest_step_ms:
-        remedy = "a client with faster cores and nothing else to do; look at the check of client lag"
+                   "look at the check of the client's rate", *SLOW_CLIENTS)  # fmt: skip
+    expected = 1000 * case.top / step_ms
+    found = f"{follows}; {case.top} in flight at steps of {step_ms:.1f} ms send {expected:,.0f} events/s"
+    if expected > clean:
+        remedy = "a client with faster cores and nothing else to do, or a lower concurrency"
         return say("will mislead", rule, found, remedy, *SLOW_CLIENTS)
     return say("fine", rule, found, "", *SLOW_CLIENTS)
 

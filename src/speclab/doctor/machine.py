@@ -20,7 +20,6 @@ from speclab.doctor.base import Gpu, Machine
 from speclab.engines import synthetic_cpu, vllm, vllm_flags
 from speclab.errors import UserError
 from speclab.lab import Arm, EngineName, Lab
-from speclab.load.selftest import Carried
 
 TOLD = ("VLLM_USE_V2_MODEL_RUNNER", "VLLM_CPU_KVCACHE_SPACE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 """Variables that change what vLLM does and that hold no secret."""
@@ -34,7 +33,7 @@ def probe(
     engine: EngineName,
     *,
     base_url: str | None = None,
-    carried: Carried | None = None,
+    clean_rate_per_s: float | None = None,
 ) -> Machine:
     """Return what can be known here about running arms of a lab.
 
@@ -46,8 +45,8 @@ def probe(
         What would serve.
     base_url : str, optional
         Address of a server that is up; ``$SPECLAB_BASE_URL`` where not given.
-    carried : Carried, optional
-        What the self-test of the client found.
+    clean_rate_per_s : float, optional
+        What the self-test of the client found, events a second.
     """
     version, build = _vllm()
     named = {lab.target.model, *(arm.speculation.model for arm in arms if arm.speculation and arm.speculation.model)}
@@ -63,7 +62,7 @@ def probe(
         can_listen=_can_listen(),
         models={name: models.find(name, os.environ) for name in named},
         refused=_refused(lab, arms) if engine == "vllm" and version is not None else None,
-        carried=carried,
+        clean_rate_per_s=clean_rate_per_s,
         base_url=base_url or os.environ.get("SPECLAB_BASE_URL"),
         has_api_key=bool(os.environ.get("OPENAI_API_KEY")),
     )

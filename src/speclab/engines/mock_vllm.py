@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from speclab.config import Frozen
-from speclab.engines.mock import JSON
-from speclab.engines.mock_steps import SteppingServer, Steps
+from speclab.engines.mock import MockServer, precise_loop, serve
+from speclab.engines.mock_script import Script
 
 PLAIN = "baseline"
 
@@ -25,10 +25,10 @@ class Profile(Frozen):
 
     version: str
     """The version of vLLM that ``/version`` gives."""
-    steps: dict[str, Steps]
+    steps: dict[str, Script]
     """How it serves, by speculative method, k behind it where two differ (``ngram-8``); `PLAIN` without one."""
 
-    def of(self, command: Sequence[str]) -> Steps:
+    def of(self, command: Sequence[str]) -> Script:
         """Return how a server with this command line serves."""
         config = json.loads(_after(command, "--speculative-config") or "null")
         if config is None:
@@ -36,40 +36,18 @@ class Profile(Frozen):
         method = config["method"]
         return self.steps.get(f"{method}-{config['num_speculative_tokens']}") or self.steps[method]
 
-
-class MockVllm(SteppingServer):
-    """A stepping mock that answers ``/health`` and ``/version`` and shows vLLM's counters from the start."""
-
-    def __init__(self, profile: Profile, command: Sequence[str]):
-        model = _after(command, "--model") or _after(command, "serve")
-        super().__init__(profile.of(command), model or "mock", int(_after(command, "--port") or 8000))
-        self._version = profile.version
-
-    def _page(self, path: str) -> tuple[int, str, str]:
-        if path == "/health":
-            return 200, "text/plain", ""
-        if path == "/version":
-            return 200, JSON, json.dumps({"version": self._version})
-        return super()._page(path)
-
-    def _metrics(self) -> str:
-        cache = ("prefix_cache_queries_total", "prefix_cache_hits_total")
-        names = ("prompt_tokens_total", "num_preemptions_total", *cache)
-        labels = f'engine="0",model_name="{self.script.model}"'
-        more = {"num_requests_waiting": 0, **{name: self._counted[name] for name in names}}
-        return super()._metrics() + "".join(f"vllm:{name}{{{labels}}} {float(more[name])}\n" for name in more)
+    def server(self, command: Sequence[str]) -> MockServer:
+        """Return the server that a command line asks for."""
+        model = _after(command, "--model") or _after(command, "serve") or "mock"
+        script = self.of(command).model_copy(update={"model": model, "version": self.version})
+        return MockServer(script, int(_after(command, "--port") or 8000))
 
 
 def main(arguments: Sequence[str]) -> None:
     """Serve as a profile's file and a command line of vLLM say, until the process is stopped."""
     profile = Profile.model_validate_json(Path(arguments[0]).read_bytes())
-    asyncio.run(_serve(MockVllm(profile, arguments[1:])))
-
-
-async def _serve(server: MockVllm) -> None:
-    async with server:
-        print(f"a mock, no vLLM: serving at {server.url}", flush=True)
-        await asyncio.Event().wait()
+    with asyncio.Runner(loop_factory=precise_loop) as runner:
+        runner.run(serve(profile.server(arguments[1:])))
 
 
 def _after(command: Sequence[str], word: str) -> str | None:

@@ -7,9 +7,13 @@ from typing import Any
 
 import pandas as pd
 
-from speclab.findings.pairs import FAILED_CHECK, OK
-from speclab.findings.places import BESIDE, CELL
+from speclab.findings import between, lab_checks
+from speclab.findings.catalogue import CATALOGUE
+from speclab.findings.pairs import FAILED_CHECK, names_of
+from speclab.findings.places import BESIDE
 from speclab.lab import BASELINE
+from speclab.metrics.checks.base import ASPECTS, CheckEntry
+from speclab.metrics.checks.table import OF_A_CELL
 
 COLUMNS = [
     *("scope", "arm", "workload", "concurrency", "repeat", "check"),
@@ -17,34 +21,15 @@ COLUMNS = [
 ]
 WHOLE = ["concurrency", "repeat"]
 
-TREND_LIMIT = 0.015
-"""How far acceptance may move over concurrency and still pass as flat."""
+CHECKS = (*OF_A_CELL, *between.OF_AN_ARM, *lab_checks.OF_A_LAB)
+"""Every check, in the order of the book's page."""
 
-TREND_FAILS = 0.10
-
-REMEDIES = {
-    "occupancy": "lengthen the window until it holds several answers of each slot; see the checks usage and counters",
-    "in flight": "look for failed requests, or for a client that is slow to send the next one",
-    "running requests": "raise max-num-seqs or the room for the KV cache, or lower the concurrency",
-    "stationarity": "run it again with nothing else on the machine, or lengthen the window",
-    "client lag": "run the client on cores of its own; `speclab doctor` says what this client carries",
-    "event is a step": "set stream-interval to 1, and look for a proxy that gathers events",
-    "usage": "look for lost events; send stream_options.include_usage",
-    "counters": "keep other traffic off the server",
-    "counter reset": "find out why the server started again: the end of its log is in the cell's record",
-    "speculation": "compare the server's flags with the arm's speculation",
-    "request errors": "read the first error; the server's log has the rest",
-    "prefix cache": "turn enable-prefix-caching off, or say in the lab that it is wanted",
-    "cell ran": "read the reason; `speclab run` tries it again",
-    "baseline beside it": "run the baseline at the same places",
-    "same conditions": "run arm and baseline again with the same flags, prompts and phases",
-    "acceptance is flat": "do not carry an acceptance length from one concurrency to another",
-    "repeats": "set repeats to 3 or more: what changes from window to window is in no single one",
-}
+REMEDIES = {entry.name: entry.remedy for entry in CHECKS}
 """What to do about a check that did not pass."""
 
 
-def check_report(cells: pd.DataFrame, checks: pd.DataFrame, findings: pd.DataFrame) -> pd.DataFrame:
+def check_report(cells: pd.DataFrame, checks: pd.DataFrame, findings: pd.DataFrame,
+                 answers: pd.DataFrame | None = None) -> pd.DataFrame:  # fmt: skip
     """Return every check of a lab.
 
     Parameters
@@ -53,13 +38,15 @@ def check_report(cells: pd.DataFrame, checks: pd.DataFrame, findings: pd.DataFra
         Rows of `speclab.metrics.summary.Summary`.
     findings : pd.DataFrame
         As `speclab.findings.long_table.findings` makes them.
+    answers : pd.DataFrame, optional
+        Rows of `speclab.metrics.summary.Summary`; without them an arm's answers are not held against the baseline's.
 
     Returns
     -------
     pd.DataFrame
         `COLUMNS`, the lab's own first (``scope`` lab, then cell). `value` is null where a check could not be made.
     """
-    rows = [*_of_the_lab(cells, findings), *_of_cells(cells, checks)]
+    rows = [*lab_checks.checks(cells, findings), *_of_cells(cells, checks, answers)]
     table = pd.DataFrame(rows, columns=COLUMNS)
     table["remedy"] = [
         None if verdict == "PASS" else REMEDIES.get(check)
@@ -73,12 +60,27 @@ def withheld(findings: pd.DataFrame) -> pd.DataFrame:
     return findings[(findings["finding"] == "speed_up") & (findings["status"] == FAILED_CHECK)]
 
 
+def others_withheld(findings: pd.DataFrame) -> dict[str, int]:
+    """Return the findings besides the speed-up that are withheld, with the number of their places."""
+    failed = findings[(findings["status"] == FAILED_CHECK) & (findings["finding"] != "speed_up")]
+    places = failed.drop_duplicates(["finding", "arm", "workload", "concurrency"])
+    return {str(name): int(count) for name, count in places.groupby("finding", sort=False).size().items()}
+
+
 def failed_at(row: Mapping[Any, Any], cells: pd.DataFrame) -> str:
-    """Return the checks that failed at the place of a row, of its arm and of the baseline, with how many repeats."""
+    """Return the checks that failed at the place of a row, of its arm and of the baseline, with how many repeats.
+
+    Parameters
+    ----------
+    row : mapping
+        A row of findings.
+    cells : pd.DataFrame
+        Rows of `speclab.metrics.summary.Summary`, `speclab.findings.between.judged` or not.
+    """
     here = cells[cells["arm"].isin([row["arm"], BASELINE])]
     for column in BESIDE:
         here = here[here[column] == row[column]]
-    names = here.assign(check=here["failed_checks"].str.split("; ")).explode("check").dropna(subset="check")
+    names = here.assign(check=here["failed_checks"].map(names_of)).explode("check").dropna(subset="check")
     counts = names.groupby(["arm", "check"], sort=False).size().reset_index(name="count")
     parts = [f"{arm}: {check} ({count})" for arm, check, count in counts.itertuples(index=False)]
     failed = here[here["status"] == "failed"]
@@ -86,60 +88,41 @@ def failed_at(row: Mapping[Any, Any], cells: pd.DataFrame) -> str:
     return ", ".join(parts) or "arm and baseline ran under other conditions"
 
 
-def _of_cells(cells: pd.DataFrame, checks: pd.DataFrame) -> Iterator[Mapping[Any, Any]]:
+def rest_on(entry: CheckEntry) -> list[str]:
+    """Return the names of the findings that require a check to have passed."""
+    if entry.name in _OF_PAIRS:
+        return _OF_PAIRS[entry.name]
+    return [finding.name for finding in CATALOGUE if entry.bears_on & finding.rests_on]
+
+
+_OF_PAIRS = {
+    "same conditions": [finding.name for finding in CATALOGUE if finding.of == "pair"] + ["crossover"],
+    "drafting time": list(lab_checks.STEP_PAIRS),
+}
+"""Checks that say nothing about a cell by itself, with the findings that they take away."""
+
+
+def page_rows() -> list[tuple[str, ...]]:
+    """Return the table of the book's page: check, question, PASS, FAIL, remedy, and what rests on it."""
+    return [(entry.name, entry.compares, entry.passes, entry.fails, entry.remedy, _bearing(entry)) for entry in CHECKS]
+
+
+PAGE_COLUMNS = ("check", "question", "PASS", "FAIL", "what to do", "what rests on it")
+
+
+def _bearing(entry: CheckEntry) -> str:
+    findings = rest_on(entry)
+    if not findings:
+        return "no finding: how far they carry"
+    words = ", ".join(phrase for aspect, phrase in ASPECTS.items() if aspect in entry.bears_on)
+    what = "everything" if len(entry.bears_on) == len(ASPECTS) else words or "arm against baseline"
+    return f"{what}: {len(findings) / len(CATALOGUE):.0%} of the findings"
+
+
+def _of_cells(cells: pd.DataFrame, checks: pd.DataFrame, answers: pd.DataFrame | None) -> Iterator[Mapping[Any, Any]]:
     for row in cells[cells["status"] == "failed"].to_dict("records"):
         place = {name: row[name] for name in ("arm", "workload", "concurrency", "repeat")}
         yield {"scope": "cell", **place, "check": "cell ran", "verdict": "FAIL", "reason": row["failure"]}
-    for row in checks.to_dict("records"):
-        yield {"scope": "cell", **row}
-
-
-def _of_the_lab(cells: pd.DataFrame, findings: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    for arm, own in cells[cells["arm"] != BASELINE].groupby("arm", sort=False):
-        for check in (_beside(own, cells), _alike(own, cells)):
-            yield {"scope": "lab", "arm": arm, **check}
-    for row in findings[findings["finding"] == "acceptance_trend"].to_dict("records"):
-        yield {"scope": "lab", "arm": row["arm"], "workload": row["workload"], **_flat(row)}
-    repeats = int(cells.groupby(CELL)["repeat"].nunique().max())
-    yield {
-        "scope": "lab", "check": "repeats", "verdict": "PASS" if repeats > 1 else "WARN", "value": float(repeats),
-        "limit": 2.0, "reason": f"{repeats} of each cell" if repeats > 1 else "one of each cell: drift is not seen",
-    }  # fmt: skip
-
-
-def _beside(own: pd.DataFrame, cells: pd.DataFrame) -> dict[str, Any]:
-    keys = [*BESIDE, "repeat"]
-    baseline = cells[cells["arm"] == BASELINE][keys].assign(there=True)
-    there = own[keys].merge(baseline, on=keys, how="left")["there"].notna()
-    alone = int((~there).sum())
-    reason = f"{alone} of {len(own)} cells have no baseline beside them" if alone else "every cell has a baseline"
-    verdict = "PASS" if not alone else "FAIL" if alone == len(own) else "WARN"
-    return {"check": "baseline beside it", "verdict": verdict, "value": alone / len(own), "limit": 0.0,
-            "reason": reason}  # fmt: skip
-
-
-def _alike(own: pd.DataFrame, cells: pd.DataFrame) -> dict[str, Any]:
-    keys = [*BESIDE, "repeat"]
-    if "conditions" not in cells:
-        return {"check": "same conditions", "verdict": "WARN", "reason": "these tables do not say"}
-    baseline = cells[cells["arm"] == BASELINE][[*keys, "conditions"]]
-    pairs = own[[*keys, "conditions"]].merge(baseline, on=keys, suffixes=("", "_baseline"))
-    pairs = pairs.dropna(subset=["conditions", "conditions_baseline"])
-    if pairs.empty:
-        return {"check": "same conditions", "verdict": "WARN", "reason": "no cell has a baseline to compare with"}
-    other = int((pairs["conditions"] != pairs["conditions_baseline"]).sum())
-    reason = f"{other} of {len(pairs)} pairs ran under other conditions" if other else "the same but for speculation"
-    return {"check": "same conditions", "verdict": "FAIL" if other else "PASS", "value": other / len(pairs),
-            "limit": 0.0, "reason": reason}  # fmt: skip
-
-
-def _flat(row: Mapping[Any, Any]) -> dict[str, Any]:
-    name = "acceptance is flat"
-    if row["status"] != OK:
-        return {"check": name, "verdict": "WARN", "limit": TREND_LIMIT,
-                "reason": f"{row['status']}: too few prompts were answered at two concurrencies"}  # fmt: skip
-    value, low, high = (float(row[column]) for column in ("value", "low", "high"))
-    moved = low > 0 or high < 0
-    verdict = "PASS" if not moved or abs(value) <= TREND_LIMIT else "WARN" if abs(value) <= TREND_FAILS else "FAIL"
-    reason = f"{value:+.1%} ({low:+.1%} to {high:+.1%}) from the lowest to the highest concurrency"
-    return {"check": name, "verdict": verdict, "value": value, "limit": TREND_LIMIT, "reason": reason}
+    for table in (checks, between.checks(cells, answers)):
+        for row in table.to_dict("records"):
+            yield {"scope": "cell", **row}

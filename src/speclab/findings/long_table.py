@@ -11,9 +11,11 @@ import pandas as pd
 from speclab.errors import UserError
 from speclab.findings import acceptance
 from speclab.findings.averages import averaged
+from speclab.findings.between import judged
 from speclab.findings.catalogue import CATALOGUE
 from speclab.findings.crossover import crossover
 from speclab.findings.intervals import Draws
+from speclab.findings.lab_checks import without_negative_drafting
 from speclab.findings.pairs import OK, by_repeat, with_baseline
 from speclab.findings.places import CURVE, Key
 from speclab.findings.spreads import BLOCKS_TO_RESAMPLE, spreads
@@ -75,8 +77,9 @@ def with_draws(
         interval. `n` is the number of repeats it rests on; of drafts for acceptance, of prompts for its trend, of
         concurrencies for the crossover, whose bound is null where it lies beyond the measured range. Status: ``ok``;
         ``failed check``: no repeat passed the checks that this finding requires (the value is shown where there is
-        one, without an interval); ``not reached``; ``not resolved``: the data do not decide, or there is nothing to
-        compute it from (no baseline beside it, a counter not offered).
+        one, without an interval), or a drafting time is below 0 with all of its interval; ``not reached``; ``not
+        resolved``: the data do not decide, or there is nothing to compute it from (no baseline beside it, a counter not
+        offered).
     draws : dict
         As `speclab.findings.averages.averaged` returns them.
 
@@ -88,6 +91,7 @@ def with_draws(
     unknown = sorted(set(cells["arm"]) - set(k_by_arm))
     if unknown:
         raise UserError(f"results of unknown arms: {', '.join(unknown)}", "add them to the lab, or move them away")
+    cells = judged(cells, answers)
     pairs = with_baseline(cells)
     k = pairs["arm"].map(dict(k_by_arm))
     parts = [part for finding in CATALOGUE if (part := by_repeat(finding, pairs, k)) is not None]
@@ -95,6 +99,7 @@ def with_draws(
     long["value"] = long["value"].where(np.isfinite(long["value"]))
     in_blocks = pd.DataFrame() if blocks is None else blocks
     of_cells, draws = averaged(long, spreads(in_blocks, long.dropna(subset="value"), resampled_in))
+    of_cells = without_negative_drafting(of_cells)
     pooled = acceptance.pooled(positions, cells)
     lengths = acceptance.lengths(pooled)
     return _in_order(

@@ -11,19 +11,22 @@ from speclab.lab import BASELINE
 OK, FAILED_CHECK, NOT_RESOLVED, NOT_REACHED = "ok", "failed check", "not resolved", "not reached"
 
 
-def state(cells: pd.DataFrame, finding: str | None = None) -> pd.Series[str]:
-    """Return each cell's standing: ``ok``, or ``failed check`` where it failed, or did not pass its checks.
+def state(cells: pd.DataFrame, finding: str, side: str = "") -> pd.Series[str]:
+    """Return each cell's standing as to a finding: ``ok``, or ``failed check``.
 
-    With the name of a `finding`, only the checks that it requires count.
+    That is where it failed, or did not pass one of the checks that the finding requires. `side` is the end of the names
+    of the columns, ``_baseline`` for the cells beside those of `with_baseline`; a baseline that is not there is no
+    failure.
     """
-    checks = None if finding is None else BY_NAME[finding].required_checks
-    failed = cells["failed_checks"].map(lambda names: _split(names) if checks is None else _split(names) & checks)
-    bad = (cells["status"] == "failed") | failed.map(bool).astype(bool)
+    required = BY_NAME[finding].required_checks
+    failed = cells[f"failed_checks{side}"].map(lambda names: not required.isdisjoint(names_of(names))).astype(bool)
+    bad = (cells[f"status{side}"] == "failed") | failed
     return bad.map({True: FAILED_CHECK, False: OK})
 
 
-def _split(names: object) -> frozenset[str]:
-    return frozenset(filter(None, names.split("; "))) if isinstance(names, str) else frozenset()
+def names_of(checks: object) -> list[str]:
+    """Return the names in a cell's ``failed_checks`` or ``warned_checks``; none where it is null, of whatever kind."""
+    return [name for name in checks.split("; ") if name] if isinstance(checks, str) else []
 
 
 def with_baseline(cells: pd.DataFrame) -> pd.DataFrame:
@@ -37,15 +40,14 @@ def with_baseline(cells: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pd.DataFrame
-        `cells` with the findings that are products of two metrics; ``pair_state`` (``failed check`` if either of the
-        two is, or if they were run under different ``conditions``: a flag in one of them only makes a speed-up of its
-        own, as asynchronous scheduling does in vllm-project/vllm#29184; not known in tables without that column); and
-        `speclab.findings.catalogue.PAIRED_FIGURES` of the baseline under ``<metric>_baseline``, null where there is no
-        such baseline cell.
+        `cells` with the findings that are products of two metrics; `speclab.findings.catalogue.PAIRED_FIGURES`,
+        ``status`` and ``failed_checks`` of the baseline under ``<name>_baseline``, null where there is no such baseline
+        cell; and ``is_alike``: whether the two were run under the same ``conditions`` (a flag in one of them only makes
+        a speed-up of its own, as asynchronous scheduling does in vllm-project/vllm#29184; taken as alike in tables
+        without that column).
     """
     numbers = cells.assign(
         conditions=cells.get("conditions"),  # tables of older versions have none
-        state=state(cells),
         **{name: pd.to_numeric(cells[name]) for name in PAIRED_FIGURES},
     )
     for finding in CATALOGUE:
@@ -53,14 +55,18 @@ def with_baseline(cells: pd.DataFrame) -> pd.DataFrame:
             one, other = (pd.to_numeric(numbers[name]) for name in finding.times)
             numbers[finding.name] = one * other
     keys = [*BESIDE, "repeat"]
-    of_baseline = numbers.loc[numbers["arm"] == BASELINE, [*keys, *PAIRED_FIGURES, "state", "conditions"]]
+    beside = [*PAIRED_FIGURES, "status", "failed_checks", "conditions"]
+    of_baseline = numbers.loc[numbers["arm"] == BASELINE, [*keys, *beside]]
     pairs = numbers.merge(of_baseline, on=keys, how="left", suffixes=("", "_baseline"), validate="many_to_one")
-    either = (pairs["state"] == FAILED_CHECK) | (pairs["state_baseline"] == FAILED_CHECK)
     ours, theirs = pairs["conditions"], pairs["conditions_baseline"]
-    either |= ours.notna() & theirs.notna() & (ours != theirs)
-    return pairs.assign(pair_state=either.map({True: FAILED_CHECK, False: OK})).drop(
-        columns=["state_baseline", "conditions_baseline"]
-    )
+    is_alike = ours.isna() | theirs.isna() | (ours == theirs)
+    return pairs.assign(is_alike=is_alike).drop(columns="conditions_baseline")
+
+
+def pair_state(pairs: pd.DataFrame, finding: str) -> pd.Series[str]:
+    """Return the standing of each of `with_baseline`'s pairs: ok where both cells are, and they were run alike."""
+    bad = (state(pairs, finding) != OK) | (state(pairs, finding, "_baseline") != OK) | ~pairs["is_alike"]
+    return bad.map({True: FAILED_CHECK, False: OK})
 
 
 def by_repeat(finding: Finding, pairs: pd.DataFrame, k: pd.Series[int]) -> pd.DataFrame | None:
@@ -84,7 +90,7 @@ def by_repeat(finding: Finding, pairs: pd.DataFrame, k: pd.Series[int]) -> pd.Da
     """
     weight: pd.Series[float] | float = 1.0
     base: pd.Series[float] | float = float("nan")
-    standing, rows = pairs["pair_state"], pairs["arm"] != BASELINE
+    rows = pairs["arm"] != BASELINE
     if finding.over:
         value, weight = pairs[finding.over[0]], pairs[f"{finding.over[1]}_baseline"]
         value = value / weight
@@ -93,10 +99,10 @@ def by_repeat(finding: Finding, pairs: pd.DataFrame, k: pd.Series[int]) -> pd.Da
         base = pairs[f"{finding.less[1]}_baseline"] / parts
         value = (pairs[finding.less[0]] - pairs[f"{finding.less[1]}_baseline"]) / parts
     elif finding.of == "cell" and finding.name in pairs:
-        value, standing = pairs[finding.name], state(pairs, finding.name)
-        rows = pd.Series(True, index=pairs.index)
+        value, rows = pairs[finding.name], pd.Series(True, index=pairs.index)
     else:
         return None
+    standing = state(pairs, finding.name) if finding.of == "cell" else pair_state(pairs, finding.name)
     table = pairs[[*CELL, "repeat"]].assign(
         finding=finding.name, value=pd.to_numeric(value).astype(float), weight=weight, base=base, state=standing
     )

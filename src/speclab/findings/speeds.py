@@ -83,7 +83,7 @@ def speeds(findings: pd.DataFrame, draws_of: DrawsOf, arms: Sequence[str]) -> Pl
         states = ", ".join(f"{len(of)} {status}" for status, of in rows.groupby("status"))
         raise UserError(
             f"no speed-up passed its checks ({states})",
-            "`speclab findings LAB --finding speed_up` lists them; run the lab again on a quieter machine",
+            "`speclab check LAB` says of each which check failed, or why a cell did not run, and what to do about it",
         )
     places: dict[str, dict[float, dict[str, Speed]]] = {}
     for arm, workload, concurrency, value in usable[["arm", "workload", "concurrency", "value"]].itertuples(

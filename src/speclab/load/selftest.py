@@ -1,95 +1,133 @@
-"""What this client carries: the closed loop against a null server, so that a client is not taken for a slow GPU.
+"""The clean rate of this client: the most events a second of which it sees what was sent.
 
-The null server (`speclab.engines.mock`) runs in a process of its own and answers without pause. It is no faster than
-the client, so the rate is what both carry together: a lower bound of the client's own.
+Beyond it a cell would show this client and not the server.
 """
 
 from __future__ import annotations
 
-import asyncio
-import subprocess
-import sys
+import platform
+from collections.abc import Callable
+from functools import cache
 
-import numpy as np
-
+from speclab.cache import keys
+from speclab.cache.code import package_source
+from speclab.cache.store import keep, kept
 from speclab.config import Frozen
-from speclab.engines.endpoint import Endpoint
-from speclab.engines.mock import MockServer, Script
-from speclab.errors import UserError
-from speclab.lab import Phases, Sampling
-from speclab.load.closed_loop import CellLog, run_cell
-from speclab.prompts.base import Prompt, PromptSet
+from speclab.engines.device import cpu_slug
+from speclab.load.fidelity import Trial, script_of, stub, trial
 
-PHASES = Phases(length_s=3.0, drop_first_s=0.8, drop_last_s=0.2)
-EVENTS_PER_ANSWER = 128
-_PROMPTS = PromptSet(
-    measured=(Prompt("selftest", "selftest/measured", "Say nothing."),),
-    warm_up=(Prompt("selftest", "selftest/warm-up", "Say something."),),
-)
+KEPT = "clean-rate"
+GAP_MS = 10.0
+STREAMS = (4, 16, 64, 256, 512)
+"""Loads that are tried until one is not clean; 512 streams are beyond what one stub can send on most machines."""
+BISECTIONS = 2
+TRIES = 2
+"""A load that is not clean is tried again: on a machine that does other things too, one trial may be disturbed."""
 
 
-class Carried(Frozen):
-    """The events that a client took in."""
+class CleanRate(Frozen):
+    """What the self-test found."""
 
-    concurrency: int
-    """Requests in flight."""
-    events_per_s: float
-    """Stream events of all requests together, each of them one step of one row, 1/s."""
-
-    @property
-    def shortest_step_ms(self) -> float:
-        """Step time at this concurrency below which the client falls behind, ms."""
-        return 1000 * self.concurrency / self.events_per_s
+    clean_rate_per_s: float | None
+    """The highest rate of events that was clean, 1/s; 0 where none was, None where the machine was too busy to tell."""
+    tried: tuple[Trial, ...]
+    """In the order in which they were tried."""
 
 
-def carried(concurrency: int, phases: Phases = PHASES) -> Carried:
-    """Return what this client carries at a concurrency, after a few seconds of trying.
+def clean_rate(progress: Callable[[Trial], None] | None = None) -> CleanRate:
+    """Measure the clean rate, in about half a minute.
 
     Parameters
     ----------
-    concurrency : int
-        Requests in flight.
-    phases : Phases
-        Length of the trial and what is dropped at its ends.
+    progress : callable, optional
+        Told each trial as it ends.
 
     Raises
     ------
     UserError
-        The null server did not start, or a request to it failed.
+        The stub did not start, or a request to it failed.
     """
-    command = [sys.executable, "-m", "speclab.load.selftest"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        try:
-            url = server.stdout.readline().strip()
-            if not url:
-                raise UserError("the null server of the self-test did not start", "try --no-selftest")
-            log = asyncio.run(_load(url, concurrency, phases))
-        finally:
-            server.stdin.close()  # it serves until its input ends
-    failed = next((answer.error for answer in log.answers if answer.error), log.failure)
-    if failed:
-        raise UserError(f"the self-test's load failed: {failed}", "try --no-selftest")
-    return Carried(concurrency=concurrency, events_per_s=_rate(log, phases))
+    with stub(script_of(GAP_MS)) as url:
+
+        def attempt(streams: int) -> Trial:
+            made = trial(url, streams, GAP_MS)
+            if progress is not None:
+                progress(made)
+            return made
+
+        return search(attempt)
 
 
-async def _load(url: str, concurrency: int, phases: Phases) -> CellLog:
-    async with Endpoint(url, "mock", "null server") as endpoint:
-        return await run_cell(endpoint, _PROMPTS, concurrency, phases, Sampling(max_tokens=EVENTS_PER_ANSWER))
+def search(attempt: Callable[[int], Trial]) -> CleanRate:
+    """Return the highest load that is clean: steps up to the first that is not, then halves between the two.
+
+    Parameters
+    ----------
+    attempt : callable
+        Tries a number of streams.
+    """
+    tried: list[Trial] = []
+
+    def is_clean(streams: int) -> bool:
+        for _ in range(TRIES):
+            tried.append(attempt(streams))
+            if tried[-1].is_clean:
+                return True
+        return False
+
+    clean, beyond = 0, None
+    for streams in STREAMS:
+        if not is_clean(streams):
+            beyond = streams
+            break
+        clean = streams
+    for _ in range(BISECTIONS if clean and beyond is not None else 0):
+        assert beyond is not None
+        between = round((clean * beyond) ** 0.5)
+        if between in (clean, beyond):
+            break
+        if is_clean(between):
+            clean = between
+        else:
+            beyond = between
+    cannot_tell = not clean and any(made.is_disturbed for made in tried)
+    rate = next((made.rate_per_s for made in tried if made.is_clean and made.streams == clean), 0.0)
+    return CleanRate(clean_rate_per_s=None if cannot_tell else rate, tried=tuple(tried))
 
 
-def _rate(log: CellLog, phases: Phases) -> float:
-    opens_s, closes_s = phases.window_s
-    after_s = np.concatenate([np.asarray(answer.event_s, dtype=np.float64) for answer in log.answers]) - log.start_s
-    return float(np.count_nonzero((after_s >= opens_s) & (after_s < closes_s))) / (closes_s - opens_s)
+def keep_clean_rate() -> CleanRate:
+    """Measure the clean rate anew, and keep it for `kept_clean_rate`."""
+    measured = clean_rate()
+    if measured.clean_rate_per_s is not None:
+        keep(KEPT, key(), measured.clean_rate_per_s)
+    return measured
 
 
-async def _serve() -> None:
-    async with MockServer(Script(tokens_per_event=(1,) * EVENTS_PER_ANSWER)) as server:
-        print(server.url, flush=True)
-        await asyncio.to_thread(sys.stdin.read)
+class _TooBusyError(Exception):
+    """The machine has too much else to do; what it shows now is not worth keeping."""
 
 
-if __name__ == "__main__":
-    asyncio.run(_serve())
+@cache
+def kept_clean_rate() -> float | None:
+    """Return the clean rate of this client on this machine, 1/s: measured once, and kept until the code changes.
+
+    None where the machine was too busy to tell.
+    """
+
+    def measured() -> float:
+        rate = clean_rate().clean_rate_per_s
+        if rate is None:
+            raise _TooBusyError
+        return rate
+
+    try:
+        return kept(KEPT, key(), measured)
+    except _TooBusyError:
+        return None
+
+
+def key() -> str:
+    """Return a hash of what decides the clean rate: this machine, and the client's and the stub's code."""
+    machine = keys.of_values(platform.node(), cpu_slug(), platform.python_version())
+    code = package_source().sha256("speclab.load.selftest.clean_rate", "speclab.engines.mock.serve")
+    return keys.joined(machine, code)

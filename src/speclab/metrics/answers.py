@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -14,7 +16,11 @@ answer's end cuts its last step, and steps that are cut would look like a fall."
 
 PARTS = ("early_steps", "early_tokens", "late_steps", "late_tokens")
 
-COLUMNS = ("prompt_id", "prompt_tokens", "answers", "steps", "tokens", *PARTS)
+COLUMNS = ("prompt_id", "prompt_tokens", "answers", "steps", "tokens", *PARTS, "opening")
+
+OPENING = 32
+"""Characters of an answer that tell whether it is the baseline's. Greedy texts of two batches part later, where two
+tokens are nearly equal; those of another model part at once."""
 
 
 def answers_by_prompt(cut: CellWindow) -> pd.DataFrame:
@@ -37,11 +43,24 @@ def answers_by_prompt(cut: CellWindow) -> pd.DataFrame:
         sums[f"{part}_steps"] = np.bincount(row, minlength=len(table))
         sums[f"{part}_tokens"] = np.bincount(row, weights=of_step, minlength=len(table)).astype(np.int64)
     kept = whole_answers(cut) & (steps > 0)
-    grouped = table.assign(**sums).loc[kept].groupby("prompt_id", as_index=False)
+    grouped = table.assign(**sums, opening=_openings(cut)).loc[kept].groupby("prompt_id", as_index=False)
     counted = grouped.agg(
-        prompt_tokens=("prompt_tokens", "first"), answers=("steps", "size"), **{name: (name, "sum") for name in sums}
-    )
+        prompt_tokens=("prompt_tokens", "first"), answers=("steps", "size"), opening=("opening", "first"),
+        **{name: (name, "sum") for name in sums},
+    )  # fmt: skip
     return counted[list(COLUMNS)]
+
+
+def _openings(cut: CellWindow) -> pd.Series[str]:
+    asked, texts = cut.record.asked, cut.requests.get("text")
+    is_forced = asked.speculation is not None and asked.speculation.rejection_sample_method is not None
+    if texts is None or is_forced or asked.sampling.temperature > 0:
+        return pd.Series(None, index=cut.requests.index, dtype="str")
+    return texts.map(_digest, na_action="ignore").astype("str")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text[:OPENING].encode()).hexdigest()[:8]
 
 
 def whole_answers(cut: CellWindow) -> NDArray[np.bool_]:

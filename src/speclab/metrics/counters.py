@@ -33,6 +33,7 @@ class Gain:
     to_s: float
     steps: float | None
     generation_tokens: float | None
+    preemptions: float | None
     prefix_cache_queries: float | None
     prefix_cache_hits: float | None
     drafts: float | None
@@ -65,6 +66,7 @@ def gained(record: CellRecord) -> Gain | None:
         to_s=last.at_s,
         steps=difference("steps"),
         generation_tokens=difference("generation_tokens"),
+        preemptions=difference("preemptions"),
         prefix_cache_queries=difference("prefix_cache_queries"),
         prefix_cache_hits=difference("prefix_cache_hits"),
         drafts=difference("drafts"),

@@ -11,7 +11,9 @@ import pandas as pd
 from speclab.metrics import acceptance, latency, steps, throughput
 from speclab.metrics.answers import answers_by_prompt
 from speclab.metrics.blocks import blocks
-from speclab.metrics.checks import Check, Verdict, counter_residual, verdicts
+from speclab.metrics.checks.base import Check, Verdict
+from speclab.metrics.checks.counted import counter_residual
+from speclab.metrics.checks.table import verdicts
 from speclab.metrics.replay import replays_by_prompt
 from speclab.metrics.window import CellWindow, cut
 from speclab.record.cell import Cell

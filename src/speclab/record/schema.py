@@ -151,6 +151,8 @@ class CellRecord(Frozen):
     readings: tuple[Reading, ...] = ()
     """At the window's first border, about each second inside it, and at its last border."""
     client_lag: ClientLag | None = None
+    client_clean_rate_per_s: float | None = None
+    """Events a second that this client sees as they are sent, by its self-test; None where that was not run."""
     requests_sha256: str | None = None
     """Hash of ``requests.parquet`` as it was written; None in a record from before it was kept."""
     provenance: Provenance

@@ -15,7 +15,7 @@ from speclab.cache import keys
 from speclab.cache.code import package_source
 from speclab.cache.store import kept
 from speclab.errors import UserError
-from speclab.findings import check_report, choose_k, long_table, sentences
+from speclab.findings import between, check_report, choose_k, long_table, sentences
 from speclab.findings.intervals import Draws
 from speclab.findings.pairs import OK, state
 from speclab.findings.places import Key
@@ -113,7 +113,7 @@ class Results:
         """The replayed answers of cells whose text passed its checks."""
         if self.tables.replays.empty:
             return self.tables.replays
-        keys, cells = ["source", "arm", "workload", "concurrency", "repeat"], self.tables.cells
+        keys, cells = ["source", "arm", "workload", "concurrency", "repeat"], self.cells
         passed = cells.loc[state(cells, "tokens_per_step") == OK, keys]
         return by_k(self.tables.replays.merge(passed, on=keys, validate="many_to_one"))
 
@@ -171,7 +171,13 @@ class Results:
     @cached_property
     def check_report(self) -> pd.DataFrame:
         """Every check of the lab and its cells, a row each (`speclab.findings.check_report.COLUMNS`)."""
-        return check_report.check_report(self.tables.cells, self.tables.checks, self.findings)
+        tables = self.tables
+        return check_report.check_report(tables.cells, tables.checks, self.findings, tables.answers)
+
+    @cached_property
+    def cells(self) -> pd.DataFrame:
+        """The cells' rows; ``failed_checks`` names those too that hold an arm's answers against the baseline's."""
+        return between.judged(self.tables.cells, self.tables.answers)
 
     def wide(self, finding: str, *, index: str = "arm", columns: str = "concurrency", **where: Any) -> pd.DataFrame:
         """Return a finding as a table in the lab's order: arms down and concurrencies across, unless told otherwise."""

@@ -26,6 +26,8 @@ DIGITS = "%.6g"
 KINDS = ("cells", "positions", "checks", "answers", "blocks", "replays")
 KEYS = {"arm", "workload", "concurrency", "repeat", "source"}
 """Columns of every row of every table."""
+OPTIONAL_TEXT = ("conditions", "failure", "failed_checks", "warned_checks", "opening")
+"""Columns of text that may be null in every row, and are text all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,9 @@ def _read_csv(file: Path) -> pd.DataFrame:
         rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
         if not text.endswith("\n") or len({len(row) for row in rows}) > 1:
             raise ValueError("it ends in the middle of a row, or its rows differ in length")
-        table = pd.read_csv(file) if any(rows) else pd.DataFrame()  # an arm without drafts has no positions
+        table = (
+            pd.read_csv(file, dtype=dict.fromkeys(OPTIONAL_TEXT, "str")) if any(rows) else pd.DataFrame()
+        )  # an arm without drafts has no positions
         needed = KEYS | {"status"} if file.name.endswith(".cells.csv") else KEYS if any(rows) else set()
         if missing := sorted(needed - set(table.columns)):
             raise ValueError(f"it has no column {missing[0]}")

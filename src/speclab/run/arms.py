@@ -20,7 +20,7 @@ from speclab.engines import choose
 from speclab.engines.base import Opening
 from speclab.engines.secrets import is_named_secret
 from speclab.errors import UserError
-from speclab.findings.pairs import OK, state
+from speclab.findings.pairs import names_of
 from speclab.lab import Arm, Lab
 from speclab.record import lock, models, store
 from speclab.record.cell import Cell
@@ -66,7 +66,8 @@ class ArmRun:
     @property
     def failed(self) -> list[bool]:
         """Of each row of ``tables.cells``, whether the cell failed or did not pass its checks."""
-        return [bool(bad) for bad in state(self.tables.cells) != OK] if len(self.tables.cells) else []
+        cells = self.tables.cells
+        return [row["status"] == "failed" or bool(names_of(row["failed_checks"])) for row in cells.to_dict("records")]
 
     @property
     def not_passed(self) -> pd.DataFrame:
@@ -80,11 +81,15 @@ def run(
     repeat: int | None = None,
     progress: Progress | None = None,
     starting: Starting | None = None,
+    selftest: bool = True,
 ) -> int:
     """Run what is missing of a plan, of one repeat or of all; return how many cells were run.
 
     Of several plans of one lab the servers are up at the same time, and each cell is measured by every arm before the
     next one: where a machine's speed drifts, an arm and its baseline are then a cell apart.
+
+    Before anything is measured the client's clean rate is (`speclab.load.selftest`), once on a machine, unless
+    `selftest` is false; each record holds it.
 
     Raises
     ------
@@ -93,6 +98,8 @@ def run(
         one of these arms, or the cells there were measured with other weights.
     """
     _hold_models(plans)
+    is_measured = any(plan.engine != "simulated" and plan.missing(repeat) for plan in plans)
+    clean_rate_per_s = _clean_rate() if selftest and is_measured else None
     ran = 0
     with ExitStack() as locks:
         for plan in plans:
@@ -101,11 +108,18 @@ def run(
                 store.clear(_folder(plan))
         for batch in _batches(plans, repeat):
             openings = {plan.arm.arm: _opening(plan, asked, starting) for plan, asked in reversed(batch)}
-            session.hold(openings, [asked for _, asked in batch], plans[0].data / "runs", progress)
+            cells = [asked for _, asked in batch]
+            session.hold(openings, cells, plans[0].data / "runs", progress, clean_rate_per_s)
             ran += len(batch)
     if ran:
         _hold_models(plans)  # again: a model of the hub is here only now
     return ran
+
+
+def _clean_rate() -> float | None:
+    from speclab.load.selftest import kept_clean_rate  # draws in the endpoint's client, which a simulation needs not
+
+    return kept_clean_rate()
 
 
 def _folder(plan: ArmPlan) -> Path:
@@ -185,7 +199,9 @@ def _tables(plan: ArmPlan, cells: Sequence[Cell]) -> lab_tables.Tables:
     return tables
 
 
-def run_arm(lab: str, arm: str, *, kept: bool = False, progress: Progress | None = None, **given: Any) -> ArmRun:
+def run_arm(
+    lab: str, arm: str, *, kept: bool = False, progress: Progress | None = None, selftest: bool = True, **given: Any
+) -> ArmRun:
     """Run what is missing of one arm, or with `kept` only read what was recorded, and return its tables.
 
     Parameters
@@ -196,13 +212,15 @@ def run_arm(lab: str, arm: str, *, kept: bool = False, progress: Progress | None
         Start nothing: take the arm's records, wherever they were measured.
     progress : Progress, optional
         Told how far it is.
+    selftest : bool
+        Measure first what this client sees cleanly (`run`).
     **given
         `plan_arm`'s.
     """
     if kept:
         return _kept(lab, arm, **given)
     plan = plan_arm(lab, arm, **given)
-    ran = run(plan, progress=progress)
+    ran = run(plan, progress=progress, selftest=selftest)
     cells = _cells(plan)
     tables, records = _tables(plan, cells), [cell.record for cell in cells]
     return ArmRun(

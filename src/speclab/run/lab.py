@@ -11,7 +11,11 @@ from speclab.run.session import Progress
 
 
 def run_lab(
-    plans: Sequence[ArmPlan], *, progress: Progress | None = None, starting: Starting | None = None
+    plans: Sequence[ArmPlan],
+    *,
+    progress: Progress | None = None,
+    starting: Starting | None = None,
+    selftest: bool = True,
 ) -> list[lab_tables.Tables]:
     """Run what is missing of some arms of one lab and return each arm's tables.
 
@@ -23,9 +27,10 @@ def run_lab(
         The arms; all of the same lab and engine.
     progress : callable, optional
         Told how far each cell is (`speclab.run.session.Progress`).
-
     starting : callable, optional
         Told how far the start of a server is (`speclab.run.arms.Starting`).
+    selftest : bool
+        Measure first what this client sees cleanly (`speclab.run.run`).
 
     Raises
     ------
@@ -37,6 +42,6 @@ def run_lab(
     tables: list[lab_tables.Tables] = []
     for repeat in range(max(last_repeat.values(), default=-1) + 1):
         for group in groups:
-            run(*group, repeat=repeat, progress=progress, starting=starting)
+            run(*group, repeat=repeat, progress=progress, starting=starting, selftest=selftest)
             tables += [tables_of(plan) for plan in group if last_repeat[plan.arm.arm] == repeat]
     return tables

@@ -31,7 +31,11 @@ Progress = Callable[[CellSpec, float, Reading | None], None]
 
 
 def hold(
-    openings: Mapping[str, Opening], cells: Sequence[CellSpec], runs: Path, progress: Progress | None = None
+    openings: Mapping[str, Opening],
+    cells: Sequence[CellSpec],
+    runs: Path,
+    progress: Progress | None = None,
+    clean_rate_per_s: float | None = None,
 ) -> None:
     """Measure cells in the order given and record each as it ends; an arm's server stays up from its first cell on.
 
@@ -45,12 +49,14 @@ def hold(
         Folder of the records.
     progress : Progress, optional
         Told how far it is.
+    clean_rate_per_s : float, optional
+        What the client's self-test found, for the records.
     """
     loop_factory = next(iter(openings.values())).loop_factory
 
     def sit() -> None:
         with asyncio.Runner(loop_factory=loop_factory) as runner:
-            runner.run(_measure_all(openings, cells, runs, progress))
+            runner.run(_measure_all(openings, cells, runs, progress, clean_rate_per_s))
 
     try:
         asyncio.get_running_loop()
@@ -62,7 +68,11 @@ def hold(
 
 
 async def _measure_all(
-    openings: Mapping[str, Opening], cells: Sequence[CellSpec], runs: Path, progress: Progress | None
+    openings: Mapping[str, Opening],
+    cells: Sequence[CellSpec],
+    runs: Path,
+    progress: Progress | None,
+    clean_rate_per_s: float | None,
 ) -> None:
     async with AsyncExitStack() as ending:
         servers = {arm: _ArmServer(opening) for arm, opening in openings.items()}
@@ -71,7 +81,7 @@ async def _measure_all(
         for asked in cells:
             log, identity, started_at = await servers[asked.arm].measure(asked, progress)
             beside = sorted(arm for arm, server in servers.items() if server.is_up and arm != asked.arm)
-            _record(runs, asked, log, identity, started_at, openings[asked.arm].command, beside)
+            _record(runs, asked, log, identity, started_at, openings[asked.arm].command, beside, clean_rate_per_s)
             if progress is not None:
                 progress(asked, asked.phases.length_s, None)
 
@@ -129,6 +139,7 @@ def _record(
     started_at: str,
     command: list[str] | None,
     beside: list[str],
+    clean_rate_per_s: float | None,
 ) -> None:
     failure = _failure(log, asked.phases.window_s)
     record = CellRecord(
@@ -139,6 +150,7 @@ def _record(
         window_s=asked.phases.window_s,
         readings=tuple(reading.model_copy(update={"at_s": reading.at_s - log.start_s}) for reading in log.readings),
         client_lag=_lag(log.lags_s),
+        client_clean_rate_per_s=clean_rate_per_s,
         provenance=provenance.of(identity, started_at, command=command, extra={"beside": beside} if beside else None),
     )
     table = store.to_table(log, log.warm_up_count(asked.concurrency))

@@ -132,7 +132,7 @@ def calibrated(cells: pd.DataFrame, setting: Setting) -> Calibrated:
     UserError
         No cell of the baseline passed its checks where the fit needs one, or too few cells did.
     """
-    passed = cells[state(cells) == OK]
+    passed = cells[(state(cells, "step_time") == OK) & (state(cells, "tokens_per_step") == OK)]
     if not (passed["arm"] == BASELINE).any():
         found = ", ".join(sorted(passed["arm"].unique())) or "none"
         raise UserError(
