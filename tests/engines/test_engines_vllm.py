@@ -233,6 +233,20 @@ def test_a_server_that_dies_is_named_with_its_status_and_its_log(tmp_path: Path)
     assert not is_alive(worker_of(log))
 
 
+def test_g5_a_server_that_dies_as_it_is_asked_whether_it_serves_is_no_bad_configuration(tmp_path: Path) -> None:
+    python = stand_in(tmp_path, SERVING.format(dies_at=0))
+    opening = vllm.opening(a_lab(), an_arm(), tmp_path / "log", python=python, device="here")
+
+    async def main() -> None:
+        async with opening.engine():
+            raise AssertionError("opened")
+
+    with pytest.raises(EngineFailure) as failure:
+        asyncio.run(main())
+    assert failure.value.kind == "will not start"
+    assert failure.value.reason == "the server ended with status 7: RuntimeError: worker 0 fell over"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent was killed")
 def test_g4_a_guard_that_is_killed_is_named_and_nothing_of_the_server_is_left(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
@@ -245,8 +259,6 @@ def test_g4_a_guard_that_is_killed_is_named_and_nothing_of_the_server_is_left(tm
                 process for process in psutil.Process().children() if "speclab.engines.guard" in process.cmdline()
             )
             guard.kill()
-            while (await ask(engine)).error is not None or is_alive(guard.pid):
-                pass
             while True:
                 await ask(engine)
 

@@ -138,7 +138,7 @@ def opening(
             yield endpoint
 
     async def ended() -> EngineFailure | None:
-        return await last[0].ended() if last else None
+        return await last[0].ended(started=True) if last else None
 
     return Opening(loop_factory=asyncio.new_event_loop, engine=engine, command=command(lab, arm, 8000), ended=ended)
 
@@ -184,13 +184,13 @@ class _Server:
         """Return why the server has ended, by its exit status and its log."""
         return server_log.failure(self.process.returncode, self._said(), started=started)
 
-    async def ended(self) -> EngineFailure | None:
+    async def ended(self, *, started: bool) -> EngineFailure | None:
         """Return why the server has ended; None where it has not.
 
         A front end that misses its engine lives on for a while; its log says so by then.
         """
         within_s = GIVE_UP_ON_EXIT_S if server_log.misses_its_engine(self._said()) else NOTICED_WITHIN_S
-        return self.failure(started=True) if await _until_ended(self.process, within_s) else None
+        return self.failure(started=started) if await _until_ended(self.process, within_s) else None
 
     async def why_gone(self) -> EngineFailure:
         """Return why a server that takes no connections is gone, once its process has ended."""
@@ -261,6 +261,8 @@ async def _answering(endpoint: Endpoint, server: _Server, within_s: float, start
         except NotServing as failure:
             last = failure.reason
             if not failure.passing:
+                if (ended := await server.ended(started=False)) is not None:  # as it was asked
+                    raise ended from None
                 tail = server.log_tail()
                 raise EngineFailure("bad configuration", last, tail) from None
         except EngineFailure as failure:
