@@ -29,7 +29,8 @@ from speclab.roofline.devices import device
 from speclab.roofline.speculation import flat_marginal
 
 WIDGET = '[data-widget="map"]'
-OPENING = NamedQuery(acceptance=(0.63, 0.38, 0.25), drafting_ms=0.37, concurrency=(64,))
+OPENING = NamedQuery(device="h100", model="llama-3.1-8b", acceptance=(0.63, 0.38, 0.25), drafting_ms=0.37,
+                     context=500.0, concurrency=(64,))  # fmt: skip
 EVERY_TERM = "every-term"
 PAGE_ONLY = {"tokens_per_step"}
 COMMAND_ONLY = {"stated_error", "calibration"}
@@ -106,12 +107,23 @@ ANSWERED = (
     replace(OPENING, device="b200", model="llama-3.1-70b", method="draft-model", drafting_ms=None, concurrency=(3,)),
     replace(OPENING, method="draft-model", drafting_ms=None, calibration="gsm8k", concurrency=None),
     replace(OPENING, method="draft-model", drafting_ms=0.05, concurrency=(1, 7, 128)),
-    replace(OPENING, method="ngram", k=5, acceptance=(0.5, 0.3, 0.2, 0.1, 0.05), draft_rate=0.4, concurrency=None),
-    replace(OPENING, prompt=220.0, answer=301.0, concurrency=None),
+    replace(
+        OPENING,
+        method="ngram",
+        drafting_ms=None,
+        k=5,
+        acceptance=(0.5, 0.3, 0.2, 0.1, 0.05),
+        draft_rate=0.4,
+        concurrency=None,
+    ),
+    replace(OPENING, context=None, prompt=220.0, answer=301.0, concurrency=None),
+    replace(OPENING, context=None, concurrency=None),
     replace(OPENING, acceptance=(0.0, 0.0, 0.0), concurrency=(1, 64)),
     replace(OPENING, acceptance=(1.0, 1.0, 1.0), context=1.0, concurrency=(1, 4000)),
     replace(OPENING, calibration=EVERY_TERM, draft_rate=0.8, concurrency=None),
-    replace(OPENING, calibration=EVERY_TERM, device="h200", method="draft-model", prompt=900.0, answer=90.0),
+    replace(
+        OPENING, calibration=EVERY_TERM, device="h200", method="draft-model", context=None, prompt=900.0, answer=90.0
+    ),
     replace(OPENING, calibration=EVERY_TERM, method="ngram", drafting_ms=None, draft_rate=0.3, concurrency=None),
 )
 
@@ -129,6 +141,8 @@ REFUSED = (
     replace(OPENING, context=0.5),
     replace(OPENING, prompt=100.0),
     replace(OPENING, answer=100.0),
+    replace(OPENING, prompt=100.0, answer=100.0),
+    replace(OPENING, method="ngram"),
     replace(OPENING, drafting_ms=0.0),
     replace(OPENING, drafting_ms=12345678.0),
     replace(OPENING, model="llama-3.1-70b"),
@@ -166,7 +180,7 @@ def test_every_warning_of_the_library_is_among_those_compared(answered: list[Ans
     said = " ".join(warning for each in answered for warning in each.prediction.warnings)
     for part in (
         "rows: fitted", "positions in a step", "a context of", "no measurement of B200", "no measurement of Llama",
-        "fill the memory", "has no launches", "own passes for a draft position",
+        "fill the memory", "doublings from what was fitted", "has no launches", "own passes for a draft position",
     ):  # fmt: skip
         assert part in said
 

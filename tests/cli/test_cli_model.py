@@ -94,6 +94,7 @@ def test_tables_in_the_terminal() -> None:
         (["table", "--target", "llama-9"], "--target: found 'llama-9'; choose one of"),
         (["saturation", "--rate", "-1"], "--rate: found '-1'; give numbers above 0"),
         (["saturation", "--cut-off", "0"], "--cut-off: found 0"),
+        (["sweep", "--cut-off", "64"], "--cut-off: found 64, and none of baseline, mtp, draft-1b has one; add mtp-cut"),
         (["animation", "--variant", "on"], "--variant: unknown variant 'on'; there are off"),
         (["sweep", "--workload", "chess"], "--workload: unknown workload 'chess'"),
         (["sweep", "--speculation", "medusa"], "--speculation: unknown speculation preset 'medusa'"),

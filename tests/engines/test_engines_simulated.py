@@ -299,6 +299,14 @@ def test_a_missing_assumption_names_its_file_and_key(
         simulated.opening(lab, arm, "chat")
 
 
+def test_f12_a_schedule_is_refused_since_a_requests_drafts_are_drawn_when_it_starts() -> None:
+    arm = LAB.arm("ngram-k8")
+    assert arm.speculation is not None
+    ranges = {"num_speculative_tokens_per_batch_size": [[1, 32, 8], [33, 256, 0]]}
+    with pytest.raises(UserError, match=r"ngram-k8\.yml: num_spec.*: a schedule, .* choose another engine"):
+        simulated.opening(LAB, changed(arm, speculation=arm.speculation.model_dump() | ranges), "chat")
+
+
 def test_a_lab_that_is_not_simulated_says_so() -> None:
     cpu = labs.load("cpu-smollm2")
     with pytest.raises(UserError, match=r"cpu-smollm2/lab\.yml: simulated: nothing to simulate with"):

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from speclab.findings.crossover import crossover
-from speclab.predict.errors import CROSSOVER, SHARE, SPEED_UP, Predicted, summed
+from speclab.predict.errors import CROSSOVER, SHARE, SPEED_UP, Predicted, discrepancy, summed
 from speclab.replications.validation.predictions import agrees
 
 
@@ -57,3 +59,11 @@ def test_a_predicted_crossing_is_held_against_what_the_lab_can_say(
     curve: list[float], status: str, low: float, high: float, expected: bool | None
 ) -> None:
     assert agrees(crossover([1, 2, 4], np.array(curve)), status, low, high) is expected
+
+
+def test_f11_each_source_has_one_vote_on_how_far_the_model_is_off() -> None:
+    one = [predicted(f"{at}", 1.0, math.exp(0.1)) for at in range(9)]
+    other = replace(predicted("x", 1.0, math.exp(-0.3)), source="another")
+    shares = predicted("y", 0.1, 0.9, SHARE)
+    assert discrepancy([*one, other, shares]) == pytest.approx(math.sqrt((0.1**2 + 0.3**2) / 2))
+    assert discrepancy([shares]) == 0

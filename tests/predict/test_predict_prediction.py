@@ -9,7 +9,7 @@ from speclab.errors import UserError
 from speclab.predict.cost import token_cost
 from speclab.predict.fit import Fit, Place
 from speclab.predict.parameters import H100_8B
-from speclab.predict.prediction import Question, crossing, predict, speed_up
+from speclab.predict.prediction import Question, Widening, crossing, doublings, normals, predict, speed_up
 from speclab.predict.step_time import Draft
 from speclab.predict.traffic import Traffic
 from speclab.roofline.devices import device
@@ -19,6 +19,7 @@ TARGET, HEAD = transformer("llama-3-8b"), transformer("eagle3-head-8b")
 QUESTION = Question(TARGET, Draft(3, HEAD), (0.63, 0.38, 0.25), Traffic(500.0))
 FIT = Fit(H100_8B, (), (), np.zeros((0, 0)), {}, 1.0, (Place(1, 1, 300), Place(221, 884, 300)), "test")
 UNSURE = replace(FIT, held=("flop_per_s",), covariance=np.array([[0.1**2]]))
+FAR = Widening(0.1)
 
 
 def test_break_even_and_speed_up_are_two_sides_of_one_ratio() -> None:
@@ -118,3 +119,49 @@ def test_drafts_cost_their_own_energy() -> None:
     operations = 3 * 2 * TARGET.matmul_parameters * 1e-12 * 1e6
     assert wasted - plain > operations
     assert token_cost(replace(h100, usd_per_hour=None), nothing, [1.0], [0.01], 0).usd is None
+
+
+def test_f11_distance_is_counted_in_doublings() -> None:
+    def at(rows: float, context: float) -> float:
+        return float(doublings(FIT, replace(QUESTION, traffic=Traffic(context)), np.array([rows]))[0])
+
+    assert at(1, 300) == at(221, 600) == at(100, 150) == 0  # inside, or within a factor of two of its context
+    assert at(442, 300) == pytest.approx(1)
+    assert at(1, 2400) == pytest.approx(2)
+    assert at(1, 37.5) == pytest.approx(2)
+    assert at(884, 2400) == pytest.approx(2 + 2)
+
+
+def test_f11_intervals_widen_with_the_root_of_the_doublings() -> None:
+    def width(context: float, widening: Widening = FAR) -> float:
+        found = predict(FIT, replace(QUESTION, traffic=Traffic(context)), [8], widening=widening)
+        assert found.low[0] <= found.speed_up[0] <= found.high[0]
+        return float(np.log(found.high[0] / found.low[0]))
+
+    assert width(600) == pytest.approx(0, abs=1e-12)
+    # 90% of a normal: 1.645 either side
+    assert width(1200) == pytest.approx(2 * 1.645 * 0.1, rel=0.02)
+    assert width(600 * 16) == pytest.approx(2 * width(1200), rel=1e-6)
+    assert width(600, Widening(0.1, carried=4.0)) == pytest.approx(2 * width(1200), rel=1e-6)
+
+
+def test_f11_the_crossover_widens_too_where_it_lies_outside() -> None:
+    near = replace(FIT, places=(Place(1, 1, 500), Place(16, 16, 500)))
+    exact, wide = (predict(near, QUESTION, [1], widening=Widening(each)).crossover for each in (0.0, 0.05))
+    assert exact.low == exact.high == pytest.approx(exact.value)
+    assert wide.value == exact.value
+    assert (wide.low or 0) < (exact.value or 0) < (wide.high or 0)
+
+
+def test_f11_the_answer_says_by_how_much() -> None:
+    said = predict(FIT, replace(QUESTION, traffic=Traffic(2400.0)), [8], widening=Widening(0.1)).warnings
+    assert said[-1].startswith("2.0 doublings from what was fitted: the interval is wider by 14% (one standard dev")
+    assert predict(FIT, QUESTION, [8], widening=Widening(0.1)).warnings == []
+
+
+def test_values_of_chance_are_the_same_each_time_and_normal() -> None:
+    values = normals(200)
+    assert values.tolist() == normals(200).tolist()
+    assert values.mean() == pytest.approx(0, abs=1e-9)
+    assert values.std() == pytest.approx(1, abs=0.02)
+    assert np.quantile(values, 0.95) == pytest.approx(1.645, abs=0.03)

@@ -127,10 +127,14 @@ def sweep(
     from speclab.replications.chapter10.presets import DEVICES, WORKLOADS
     from speclab.replications.chapter10.speculation_presets import CUT_OFF_ROWS, PAGE
 
+    chosen = split(presets) or PAGE
+    if cut_off is not None and "mtp-cut-off" not in chosen:
+        raise UserError(f"found {cut_off}, and none of {', '.join(chosen)} has one",
+                        "add mtp-cut-off to --speculation, or leave it out", key="--cut-off")  # fmt: skip
     with _named():
         run = chapter10.points if all_metrics else chapter10.sweep
         rows = run(
-            _devices(devices, DEVICES), split(workloads) or list(WORKLOADS), split(presets) or PAGE,
+            _devices(devices, DEVICES), split(workloads) or list(WORKLOADS), chosen,
             cut_off_rows=CUT_OFF_ROWS if cut_off is None else cut_off,
         )  # fmt: skip
     _print(rows, json, [name for name in rows.columns if name not in ("assumed", "runs")])

@@ -12,7 +12,7 @@ from rich.table import Table
 from speclab.errors import UserError
 from speclab.predict.answer import Answered
 from speclab.predict.errors import Errors
-from speclab.predict.query import Method
+from speclab.predict.query import CONTEXT, Method
 from speclab.replications import ask, calibrations
 from speclab.replications.ask import NamedQuery
 from speclab.results import strict_json
@@ -25,18 +25,25 @@ def predict(
         str, typer.Option(help="Marginal acceptance by draft position, comma-separated: .63,.38,.25")
     ],
     k: Annotated[int, typer.Option(help="Draft positions.")] = 3,
-    device: Annotated[str, typer.Option(help="h100, a100, h200, b200.")] = NamedQuery.device,
-    model: Annotated[str, typer.Option(help="Shape that is served, e.g. llama-3.1-8b.")] = NamedQuery.model,
+    device: Annotated[str | None, typer.Option(help="h100, a100, h200, b200; the calibration's by default.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Shape that is served, e.g. llama-3.1-8b; the calibration's by default.")
+    ] = None,
     method: Annotated[Method, typer.Option(help="What drafts.")] = "eagle3",
-    drafter: Annotated[str | None, typer.Option(help="Shape that drafts; the method's own by default.")] = None,
+    drafter: Annotated[
+        str | None, typer.Option(help="Shape that drafts; the method's own by default. Not with n-gram.")
+    ] = None,
     drafting_ms: Annotated[
         float | None,
-        typer.Option(help="What a draft position adds at one in flight, ms; the calibration's by default."),
+        typer.Option(
+            help="What a draft position adds at one in flight, ms; the calibration's by default. Not with n-gram."
+        ),
     ] = None,
     draft_rate: Annotated[float, typer.Option(help="Share of steps that have a draft.")] = 1.0,
     context: Annotated[
-        float, typer.Option(help="Tokens that a request has cached, mean over its steps.")
-    ] = NamedQuery.context,
+        float | None,
+        typer.Option(help=f"Tokens that a request has cached, mean over its steps; {CONTEXT:g} by default."),
+    ] = None,
     prompt: Annotated[
         float | None, typer.Option(help="Mean prompt, tokens; with --answer in place of --context.")
     ] = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -12,11 +13,12 @@ from speclab.predict.errors import Errors
 from speclab.predict.fit import Fit
 from speclab.predict.memory import concurrencies, most_in_flight
 from speclab.predict.parameters import Parameters
-from speclab.predict.prediction import Prediction, Question, predict
+from speclab.predict.prediction import Prediction, Question, Widening, predict
 from speclab.predict.query import Query
 from speclab.predict.question import machine_of
 from speclab.predict.question import question as question_of
 from speclab.roofline.devices import Device
+from speclab.roofline.transformers import Transformer
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class Answered:
         }
 
 
-def answer(query: Query, calibration: Calibration, errors: Sequence[Errors] = ()) -> Answered:
+def answer(query: Query, calibration: Calibration, errors: Sequence[Errors] = (), discrepancy: float = 0.0) -> Answered:
     """Return what the calibrated model says.
 
     Parameters
@@ -73,6 +75,9 @@ def answer(query: Query, calibration: Calibration, errors: Sequence[Errors] = ()
         The parameters that answer it.
     errors : sequence of Errors, optional
         What the same model got wrong elsewhere, to be stated with the answer.
+    discrepancy : float
+        How far it is off from one source to the next (`speclab.predict.errors.discrepancy`); widens the intervals
+        outside of what was fitted.
 
     Raises
     ------
@@ -84,7 +89,8 @@ def answer(query: Query, calibration: Calibration, errors: Sequence[Errors] = ()
     question, more = question_of(query, calibration, fit.parameters)
     most = most_in_flight(machine, question)
     concurrency = concurrencies(query, machine, question, most)
-    prediction = predict(fit, question, concurrency)
+    carried = _doublings(calibration, machine, question.target)
+    prediction = predict(fit, question, concurrency, widening=Widening(discrepancy, carried))
     value = prediction.crossover.value
     if most is not None and (value is None or value > most) and prediction.crossover.status != "always below":
         notes = [
@@ -105,6 +111,15 @@ def _carried(calibration: Calibration, machine: Device | None) -> tuple[Fit, lis
     note = f"no measurement of {machine.name}: {home.name}'s shares of the data sheet's rates are carried over"
     moved = calibration.fit.parameters.on(machine, home)
     return replace(calibration.fit, parameters=moved), [note]
+
+
+def _doublings(calibration: Calibration, machine: Device | None, target: Transformer) -> float:
+    """Return how far a device's rates and a model's size are from those that were fitted on, in doublings."""
+    home, moved = calibration.device, 0.0
+    if machine is not None and home is not None:
+        rates = (machine.peak_byte_per_s / home.peak_byte_per_s, machine.peak_flop_per_s / home.peak_flop_per_s)
+        moved = max(abs(math.log2(rate)) for rate in rates)
+    return moved + abs(math.log2(target.matmul_parameters / calibration.target.matmul_parameters))
 
 
 def _costs(

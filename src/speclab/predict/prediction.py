@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from speclab.errors import UserError
 from speclab.predict.fit import Fit
@@ -116,7 +118,36 @@ class Prediction:
     warnings: list[str]
 
 
-def predict(calibration: Fit, question: Question, concurrency: Sequence[float], draws: int = DRAWS) -> Prediction:
+@dataclass(frozen=True, slots=True)
+class Widening:
+    """How much wider an interval is where nothing was measured.
+
+    What the model leaves out is taken to wander from place to place: with each doubling of the distance from what was
+    fitted, an independent error of the size that the model has from one source to the next. Variances add, so the
+    standard deviation grows with the root of the logarithm of the distance, and inside it is 0.
+
+    Attributes
+    ----------
+    discrepancy : float
+        Standard deviation of the logarithm of a speed-up, from source to source (`speclab.predict.errors.discrepancy`).
+    carried : float
+        Doublings to the device and the target that are asked about.
+    """
+
+    discrepancy: float = 0.0
+    carried: float = 0.0
+
+    def sigma(self, calibration: Fit, question: Question, rows: Floats) -> Floats:
+        """Return the standard deviation of the logarithm of a speed-up that comes on top, in the shape of `rows`."""
+        return self.discrepancy * np.sqrt(self.carried + doublings(calibration, question, rows))
+
+
+NONE = Widening()
+
+
+def predict(
+    calibration: Fit, question: Question, concurrency: Sequence[float], draws: int = DRAWS, widening: Widening = NONE
+) -> Prediction:
     """Return what the calibrated model says of one drafter.
 
     Parameters
@@ -129,6 +160,8 @@ def predict(calibration: Fit, question: Question, concurrency: Sequence[float], 
         Requests in flight to answer for.
     draws : int
         Parameter sets that the intervals are taken from.
+    widening : Widening
+        What the intervals gain outside of what was fitted.
 
     Raises
     ------
@@ -141,8 +174,12 @@ def predict(calibration: Fit, question: Question, concurrency: Sequence[float], 
     k = question.draft.k
     with_drafts, without = (question.step_s(parameters, at, tried) for tried in (k, 0))
     each_k = np.array([speed_up(parameters, question, at, tried) for tried in range(k + 1)])
-    drawn = calibration.draws(draws)
-    curves = np.array([speed_up(other, question, at, k) for other in drawn] or [each_k[k]])
+    drawn = calibration.draws(draws) or [parameters] * draws
+    off = normals(len(drawn))
+    sigma, on_grid = (widening.sigma(calibration, question, rows) for rows in (at, _GRID))
+    curves = np.array(
+        [speed_up(other, question, at, k) * np.exp(z * sigma) for other, z in zip(drawn, off, strict=True)]
+    )
     low, high = np.quantile(curves, INTERVAL, axis=0)
     return Prediction(
         concurrency=at.tolist(),
@@ -153,8 +190,8 @@ def predict(calibration: Fit, question: Question, concurrency: Sequence[float], 
         step_s=with_drafts.tolist(),
         baseline_step_s=without.tolist(),
         best_k=np.argmax(each_k, axis=0).tolist(),
-        crossover=_crossover(parameters, drawn, question),
-        warnings=outside(calibration, question, at),
+        crossover=_crossover(parameters, drawn, question, np.exp(np.outer(off, on_grid))),
+        warnings=[*outside(calibration, question, at), *_widened(widening, float(sigma.max()))],
     )
 
 
@@ -164,9 +201,12 @@ def speed_up(parameters: Parameters, question: Question, rows: ArrayLike, k: int
     return tokens * question.step_s(parameters, rows, 0) / question.step_s(parameters, rows, k)
 
 
-def crossing(parameters: Parameters, question: Question) -> float:
-    """Return where the speed-up first falls to 1: 0 where it is never above, infinite where it is always."""
-    ratio = speed_up(parameters, question, _GRID, question.draft.k)
+def crossing(parameters: Parameters, question: Question, off: Floats | float = 1.0) -> float:
+    """Return where the speed-up first falls to 1: 0 where it is never above, infinite where it is always.
+
+    `off` is what the speed-ups at `_GRID` are multiplied by.
+    """
+    ratio = speed_up(parameters, question, _GRID, question.draft.k) * off
     if ratio[0] <= 1:
         return 0.0
     below = np.flatnonzero(ratio <= 1)
@@ -210,6 +250,25 @@ def check(question: Question, concurrency: Sequence[float]) -> None:
         raise UserError(f"found {given_rows}", "give requests in flight, each at least 1", key="concurrency")
 
 
+def doublings(calibration: Fit, question: Question, rows: Floats) -> Floats:
+    """Return how far a question lies outside the fitted places, in doublings of rows and of context.
+
+    A context within a factor of two counts as inside, as it does for the warning. Positions beyond the fitted ones do
+    not count: fits are made on baselines too, so that most speed-ups which the model was held against lay there, and
+    their errors hold it.
+    """
+    most_rows = max(place.rows for place in calibration.places)
+    context = [place.context for place in calibration.places]
+    read = max(question.traffic.context / (2 * max(context)), min(context) / 2 / question.traffic.context)
+    return np.log2(np.maximum(rows / most_rows, 1.0)) + math.log2(max(read, 1.0))
+
+
+def normals(n: int) -> Floats:
+    """Return n values that lie as a standard normal's quantiles do, in an order of chance, the same each time."""
+    order = np.random.default_rng(0).permutation(n)
+    return np.asarray(ndtri((order + 0.5) / n), dtype=np.float64)
+
+
 def outside(calibration: Fit, question: Question, rows: Floats) -> list[str]:
     """Return in words what lies outside the places that the parameters were fitted on."""
     most_rows = max(place.rows for place in calibration.places)
@@ -228,11 +287,21 @@ def outside(calibration: Fit, question: Question, rows: Floats) -> list[str]:
     return warnings
 
 
-def _crossover(parameters: Parameters, drawn: Sequence[Parameters], question: Question) -> Crossover:
+def _widened(widening: Widening, sigma: float) -> list[str]:
+    """Return in words how much wider the interval is, where it is."""
+    if sigma <= 0:
+        return []
+    far = (sigma / widening.discrepancy) ** 2
+    return [
+        f"{far:.1f} doublings from what was fitted: the interval is wider by {sigma:.0%} (one standard deviation), "
+        f"{widening.discrepancy:.1%} for each, which is how far the model is off from one source to the next"
+    ]
+
+
+def _crossover(parameters: Parameters, drawn: Sequence[Parameters], question: Question, off: Floats) -> Crossover:
     value = crossing(parameters, question)
-    low, high = np.quantile(
-        [crossing(parameter_set, question) for parameter_set in drawn] or [value], INTERVAL, method="nearest"
-    )
+    crossings = [crossing(each, question, own) for each, own in zip(drawn, off, strict=True)]
+    low, high = np.quantile(crossings, INTERVAL, method="nearest")
     status = "always below" if value == 0 else "ok" if np.isfinite(value) else "always above"
     return Crossover(_finite(value), _finite(low), _finite(high), status)
 

@@ -21,6 +21,9 @@ DRAFTERS: dict[tuple[str, str], str] = {
 }
 """The drafter of a method and target where none is named."""
 
+CONTEXT = 500.0
+"""Tokens that a row has cached where a question does not say."""
+
 METHODS: tuple[Method, ...] = get_args(Method)
 
 
@@ -30,7 +33,8 @@ class Query:
 
     Attributes
     ----------
-    device, model : str
+    device, model : str, optional
+        Those that the calibration was made on where None.
     k : int
     acceptance : tuple of float
         Marginal, by draft position.
@@ -41,23 +45,23 @@ class Query:
         What a draft position adds at one request in flight, ms; the calibration's where None.
     draft_rate : float
         Share of row-steps with a draft.
-    context : float
-        Tokens that a row has cached, mean over its steps.
+    context : float, optional
+        Tokens that a row has cached, mean over its steps; `CONTEXT` where neither this nor lengths are given.
     prompt, answer : float, optional
         Mean lengths in a closed loop, tokens; they stand for a context, and their prompts share the steps.
     concurrency : tuple of int, optional
         Requests in flight to answer for; `GRID` as far as memory goes where None.
     """
 
-    device: str = "h100"
-    model: str = "llama-3.1-8b"
+    device: str | None = None
+    model: str | None = None
     k: int = 3
     acceptance: tuple[float, ...] = ()
     method: Method = "eagle3"
     drafter: str | None = None
     drafting_ms: float | None = None
     draft_rate: float = 1.0
-    context: float = 500.0
+    context: float | None = None
     prompt: float | None = None
     answer: float | None = None
     concurrency: tuple[int, ...] | None = None

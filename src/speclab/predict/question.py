@@ -6,7 +6,7 @@ from speclab.errors import UserError
 from speclab.predict.calibration import Calibration
 from speclab.predict.parameters import Parameters
 from speclab.predict.prediction import Question
-from speclab.predict.query import DRAFTERS, SHORT_DEVICES, SHORT_MODELS, Query
+from speclab.predict.query import CONTEXT, DRAFTERS, SHORT_DEVICES, SHORT_MODELS, Query
 from speclab.predict.step_time import Draft, launch_s
 from speclab.predict.traffic import Traffic, closed_loop
 from speclab.roofline.devices import DEVICES, Device, device
@@ -23,12 +23,14 @@ def machine_of(query: Query, calibration: Calibration) -> Device | None:
         The device is unknown, or named for a calibration of another machine.
     """
     if calibration.device is None:
-        if query.device not in ("cpu", Query.device):
+        if query.device is not None:
             raise UserError(
                 f"found {query.device!r}", f"the calibration {calibration.name} is of its own machine: leave it out",
                 key="--device",
             )  # fmt: skip
         return None
+    if query.device is None:
+        return calibration.device
     slug = SHORT_DEVICES.get(query.device.lower(), query.device.lower())
     if slug not in DEVICES:
         known = ", ".join([*SHORT_DEVICES, *(name for name in DEVICES if name not in SHORT_DEVICES.values())])
@@ -55,9 +57,9 @@ def question(query: Query, calibration: Calibration, parameters: Parameters) -> 
 
 
 def _target(query: Query, calibration: Calibration) -> tuple[Transformer, list[str]]:
-    name = query.model.lower()
-    if calibration.device is None and query.model == Query.model:
+    if query.model is None:
         return calibration.target, []
+    name = query.model.lower()
     slug = SHORT_MODELS.get(name, name)
     if slug not in TRANSFORMERS:
         raise UserError(
@@ -73,6 +75,13 @@ def _target(query: Query, calibration: Calibration) -> tuple[Transformer, list[s
 
 def _drafter(query: Query, target: Transformer) -> Transformer | None:
     if query.method == "ngram":
+        for key, value in (("--drafter", query.drafter), ("--drafting-ms", query.drafting_ms)):
+            if value is not None:
+                found = value if isinstance(value, str) else f"{value:g}"
+                raise UserError(
+                    f"found {found}, and n-gram has no network that drafts",
+                    "leave it out: the look-up's time is the calibration's", key=key,
+                )  # fmt: skip
         return None
     slug = query.drafter or DRAFTERS.get((query.method, target.slug))
     if slug is None or slug not in TRANSFORMERS:
@@ -91,9 +100,12 @@ def _traffic(query: Query) -> Traffic:
     if (query.prompt is None) != (query.answer is None):
         missing = "--prompt" if query.prompt is None else "--answer"
         raise UserError("missing", "give both mean lengths, or only --context", key=missing)
-    if query.prompt is not None and query.answer is not None:
-        return closed_loop(query.prompt, query.answer)
-    return Traffic(query.context)
+    if query.prompt is None or query.answer is None:
+        return Traffic(CONTEXT if query.context is None else query.context)
+    if query.context is not None:
+        raise UserError(f"found {query.context:g}, and a context follows from --prompt and --answer",
+                        "give both mean lengths, or only --context", key="--context")  # fmt: skip
+    return closed_loop(query.prompt, query.answer)
 
 
 def _launch(

@@ -21,6 +21,7 @@ def survey(
     curves: Mapping[str, Sequence[float]],
     contexts: Sequence[float],
     ks: Sequence[int],
+    discrepancy: float = 0.0,
 ) -> pd.DataFrame:
     """Return what the model says over devices, acceptance curves, contexts and draft positions.
 
@@ -37,6 +38,8 @@ def survey(
         Mean context of a row, tokens.
     ks : sequence of int
         Draft positions.
+    discrepancy : float
+        As for `speclab.predict.answer.answer`.
 
     Returns
     -------
@@ -48,15 +51,16 @@ def survey(
     tables = []
     for device, (name, curve), context, k in product(devices, curves.items(), contexts, ks):
         query = replace(base, device=device, acceptance=tuple(curve[:k]), context=context, k=k)
-        tables.append(_rows(query, calibration).assign(device=device, acceptance=name, context=context, k=k))
+        rows = _rows(query, calibration, discrepancy)
+        tables.append(rows.assign(device=device, acceptance=name, context=context, k=k))
     keys = ["device", "acceptance", "context", "k"]
     table = pd.concat(tables, ignore_index=True)
     return table[[*keys, *(column for column in table.columns if column not in keys)]]
 
 
-def _rows(query: Query, calibration: Calibration) -> pd.DataFrame:
+def _rows(query: Query, calibration: Calibration, discrepancy: float) -> pd.DataFrame:
     try:
-        answered = answer(query, calibration)
+        answered = answer(query, calibration, discrepancy=discrepancy)
     except UserError as error:
         if error.key != "--context":
             raise

@@ -45,7 +45,8 @@ def answer(query: NamedQuery, with_errors: bool = True) -> Answered:
         A name is unknown, a value is impossible, or the context does not fit into memory at a concurrency.
     """
     calibration = calibrations.named(query.calibration)
-    return answers.answer(query, calibration, stated_errors(query.method, calibration) if with_errors else ())
+    errors = stated_errors(query.method, calibration) if with_errors else ()
+    return answers.answer(query, calibration, errors, calibrations.discrepancy())
 
 
 def predict_speed_up(acceptance: Sequence[float], **question: Any) -> Answered:
@@ -83,7 +84,8 @@ def survey(
     ks: Sequence[int],
 ) -> pd.DataFrame:
     """Return what the model says over devices, curves, contexts and k (`speclab.predict.survey.survey`)."""
-    return surveys.survey(base, calibrations.named(base.calibration), devices, curves, contexts, ks)
+    calibration = calibrations.named(base.calibration)
+    return surveys.survey(base, calibration, devices, curves, contexts, ks, calibrations.discrepancy())
 
 
 def stated_errors(method: Method, calibration: Calibration) -> list[Errors]:

@@ -117,6 +117,12 @@ def validate() -> list[Errors]:
     return errors.summed(predicted())
 
 
+@cache
+def discrepancy() -> float:
+    """Return how far the model is off from one source to the next: a standard deviation of a speed-up's logarithm."""
+    return errors.discrepancy(predicted())
+
+
 def _probed(file: Path) -> Calibration:
     record = probed.read(file)
     if record.model.fused_states:

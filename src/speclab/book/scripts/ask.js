@@ -20,7 +20,7 @@ const rounded = (value) => {
 };
 const thousands = (value) => value.toLocaleString("en-US");
 
-const trafficOf = (asked) => {
+const trafficOf = (asked, usual) => {
   for (const key of ["context", "prompt", "answer"]) {
     const value = asked[key];
     if (value !== null && !(value >= 1 && value <= 1e7)) throw new Refused(`found ${general(value)}`, "give tokens, 1 to 10,000,000", key);
@@ -28,7 +28,8 @@ const trafficOf = (asked) => {
   if ((asked.prompt === null) !== (asked.answer === null)) {
     throw new Refused("missing", "give both mean lengths, or only --context", asked.prompt === null ? "prompt" : "answer");
   }
-  if (asked.prompt === null) return { context: asked.context, prompt: 0, answer: Infinity };
+  if (asked.prompt === null) return { context: asked.context ?? usual, prompt: 0, answer: Infinity };
+  if (asked.context !== null) throw new Refused(`found ${general(asked.context)}, and a context follows from --prompt and --answer`, "give both mean lengths, or only --context", "context");
   return { context: asked.prompt + asked.answer / 2, prompt: asked.prompt, answer: asked.answer };
 };
 
@@ -46,6 +47,23 @@ const launchOf = (asked, calibration, parameters, question) => {
   const passes = (asked.drafting_ms - 1e3 * launch).toFixed(2);
   return [0, [`the model's own passes for a draft position take ${passes} ms, more than ${general(asked.drafting_ms)} ms`]];
 };
+
+// How far a question lies outside the fitted places, in doublings of rows and of context
+const doublings = ({ places }, question, rows) => {
+  const [least, most] = places.context;
+  return Math.log2(Math.max(rows / places.rows, 1)) + Math.log2(Math.max(question.context / (2 * most), least / 2 / question.context, 1));
+};
+
+// How much wider an interval is there: the standard deviation of the logarithm of a speed-up that comes on top
+const widening = (data, calibration, device, question) => {
+  const rates = [device.byte_per_s / calibration.rates.byte_per_s, device.flop_per_s / calibration.rates.flop_per_s];
+  const carried = device.name === calibration.device ? 0 : Math.max(...rates.map((rate) => Math.abs(Math.log2(rate))));
+  const size = Math.abs(Math.log2(question.target.parameters / data.shapes[calibration.target].parameters));
+  return (rows) => data.discrepancy * Math.sqrt(carried + size + doublings(calibration, question, rows));
+};
+const widened = ({ discrepancy }, sigma) => sigma <= 0 ? [] : [
+  `${((sigma / discrepancy) ** 2).toFixed(1)} doublings from what was fitted: the interval is wider by ${(100 * sigma).toFixed(0)}% (one standard deviation), ` +
+  `${(100 * discrepancy).toFixed(1)}% for each, which is how far the model is off from one source to the next`];
 
 // Tokens of KV cache that a device has room for, and requests of the mean context that fit into it
 const roomFor = (data, device, { target, drafter }) => {
@@ -124,7 +142,10 @@ const understood = (data, asked) => {
   const target = data.shapes[shape];
   const notes = shape === calibration.target ? [] : [`no measurement of ${target.name}: fitted on ${data.shapes[calibration.target].name}`];
   const drafter = data.drafters[asked.method]?.[shape];
-  const question = { target, drafter: drafter ? data.shapes[drafter] : null, acceptance: asked.acceptance, draft_rate: asked.draft_rate, k: asked.k, ...trafficOf(asked) };
+  if (asked.method === "ngram" && asked.drafting_ms !== null) {
+    throw new Refused(`found ${general(asked.drafting_ms)}, and n-gram has no network that drafts`, "leave it out: the look-up's time is the calibration's", "drafting-ms");
+  }
+  const question = { target, drafter: drafter ? data.shapes[drafter] : null, acceptance: asked.acceptance, draft_rate: asked.draft_rate, k: asked.k, ...trafficOf(asked, data.context) };
   if (asked.k < 1) throw new Refused(`found ${asked.k}`, "give at least one draft position", "k");
   const [launch, more] = launchOf(asked, calibration, parameters, question);
   question.launch_s = launch;
@@ -141,10 +162,12 @@ const answer = (data, asked) => {
   const { k } = question;
   const ks = Array.from({ length: k + 1 }, (_, at) => at);
   const eachK = concurrency.map((at) => ks.map((tried) => speedUp(parameters, question, at, tried)));
-  const drawn = concurrency.map((at) => draws.map((set) => speedUp(set, question, at, k)));
+  const sigma = widening(data, calibration, device, question);
+  const off = (rows) => { const spread = sigma(rows); return data.normals.map((normal) => Math.exp(normal * spread)); };
+  const drawn = concurrency.map((at) => { const each = off(at); return draws.map((set, draw) => speedUp(set, question, at, k) * each[draw]); });
   const [steps, baseline] = [k, 0].map((tried) => concurrency.map((at) => stepTime(parameters, question, at, tried)));
   const value = crossing(parameters, question, data.most_in_flight);
-  const crossings = draws.map((set) => crossing(set, question, data.most_in_flight));
+  const crossings = draws.map((set, draw) => crossing(set, question, data.most_in_flight, (rows) => Math.exp(data.normals[draw] * sigma(rows))));
   const finite = (found) => (Number.isFinite(found) && found > 0 ? found : null);
   const around = finite(value) === null ? [] : [value / 2, value, 2 * value].filter((at) => at >= 1);
   const priced = [...new Set([...concurrency, ...around])].sort((a, b) => a - b);
@@ -166,7 +189,7 @@ const answer = (data, asked) => {
       const [withDrafts, without] = [k, 0].map((tried) => costOf(device, parameters, question, at, tried));
       return { concurrency: at, usd_per_mtok: withDrafts.usd, baseline_usd_per_mtok: without.usd, j_per_mtok: withDrafts.joules, baseline_j_per_mtok: without.joules };
     }),
-    warnings: [...carried, ...full, ...notes, ...outsideOf(calibration, question, Math.max(...concurrency))],
+    warnings: [...carried, ...full, ...notes, ...outsideOf(calibration, question, Math.max(...concurrency)), ...widened(data, Math.max(...concurrency.map(sigma)))],
     tokens_per_step: tokensAt(question, k),
     most_in_flight: most,
   };

@@ -21,7 +21,7 @@ const question = (texts) => {
   return {
     device, model, method, calibration, k: number("k", true), acceptance: shares.map(Number),
     drafting_ms: method === "ngram" ? null : optional("drafting-ms"), draft_rate: number("draft-rate"),
-    context: number("context"), prompt: optional("prompt"), answer: optional("answer"), concurrency: [number("concurrency", true)],
+    context: texts.prompt.trim() && texts.answer.trim() ? null : number("context"), prompt: optional("prompt"), answer: optional("answer"), concurrency: [number("concurrency", true)],
   };
 };
 
@@ -155,6 +155,7 @@ const mountMap = (root, data) => {
   const draw = () => {
     for (const input of root.querySelectorAll("[aria-invalid]")) for (const name of ["aria-invalid", "aria-describedby"]) input.removeAttribute(name);
     root.querySelector('[name="drafting-ms"]').disabled = texts.method === "ngram";
+    root.querySelector('[name="context"]').disabled = texts.prompt.trim() && texts.answer.trim();
     try { show(question(texts)); } catch (error) { refuse(error); }
     const refused = root.dataset.state === "refused";
     problem.hidden = !refused;

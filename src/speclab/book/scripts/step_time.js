@@ -66,11 +66,11 @@ const speedUp = (parameters, question, batch, k) => (k
   ? (tokensAt(question, k) * stepTime(parameters, question, batch, 0)) / stepTime(parameters, question, batch, k) : 1);
 
 // Where the speed-up first falls to 1: 0 where it is never above, infinite where it is always
-const crossing = (parameters, question, most) => {
+const crossing = (parameters, question, most, off = () => 1) => {
   let before = null;
   for (let at = 0; at < CROSSOVER_POINTS; at += 1) {
     const rows = most ** (at / (CROSSOVER_POINTS - 1));
-    const ratio = speedUp(parameters, question, rows, question.k);
+    const ratio = speedUp(parameters, question, rows, question.k) * off(rows);
     if (ratio <= 1) {
       if (!before) return 0;
       return before.rows * (rows / before.rows) ** ((before.ratio - 1) / (before.ratio - ratio));

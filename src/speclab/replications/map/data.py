@@ -11,8 +11,8 @@ from typing import Any
 
 from speclab.predict.calibration import Calibration
 from speclab.predict.errors import CROSSOVER, SPEED_UP
-from speclab.predict.prediction import DRAWS, INTERVAL, MOST_IN_FLIGHT
-from speclab.predict.query import DRAFTERS, GRID, METHODS, SHORT_DEVICES, Method
+from speclab.predict.prediction import DRAWS, INTERVAL, MOST_IN_FLIGHT, normals
+from speclab.predict.query import CONTEXT, DRAFTERS, GRID, METHODS, SHORT_DEVICES, Method
 from speclab.predict.step_time import ALL
 from speclab.replications import calibrations
 from speclab.replications.ask import NamedQuery, names_of
@@ -69,9 +69,22 @@ def map_data(first: NamedQuery, draws: int = DRAWS) -> dict[str, Any]:
         "interval": list(INTERVAL),
         "most_in_flight": MOST_IN_FLIGHT,
         "usable_memory": USABLE_MEMORY,
+        "discrepancy": calibrations.discrepancy(),
+        "normals": normals(draws).tolist(),
+        "context": CONTEXT,
         "errors": {method: _errors(names_of(method)) for method in METHODS},
         "calibration": NamedQuery.calibration,
-        "first": asdict(first),
+        "first": asdict(first) | _chosen(first),
+    }
+
+
+def _chosen(first: NamedQuery) -> dict[str, Any]:
+    """Return what the form shows where the first question leaves it to the calibration."""
+    in_a_loop = first.prompt is not None
+    return {
+        "device": first.device or DEVICES[0],
+        "model": first.model or next(iter(MODELS)),
+        "context": first.context if first.context is not None or in_a_loop else CONTEXT,
     }
 
 
