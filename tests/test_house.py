@@ -16,8 +16,8 @@ PACKAGE = CHECKOUT / "src" / "speclab"
 
 ROOMS = (
     "errors", "whole", "paths", "config", "processes", "cache", "prompts", "roofline", "lab", "engines", "load",
-    "record", "metrics", "predict", "probe", "findings", "results", "run", "interval_coverage", "advice", "doctor",
-    "drafters", "figures", "book", "replications", "cli",
+    "record", "metrics", "predict", "probe", "findings", "results", "budget", "run", "interval_coverage", "advice",
+    "doctor", "drafters", "figures", "book", "replications", "cli",
 )  # fmt: skip
 """Low to high: a room imports from itself and from those before it."""
 

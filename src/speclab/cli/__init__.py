@@ -6,13 +6,14 @@ import sys
 
 import typer
 
-from speclab.cli import book, client, drafter, lab, machine, model, predict, probe, results
+from speclab.cli import book, client, drafter, lab, machine, model, plan, predict, probe, results
 from speclab.cli.options import err
 from speclab.errors import UserError
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 cli.command("labs")(lab.list_labs)
 cli.command("run")(lab.run_lab)
+cli.command("plan")(plan.plan_lab)
 cli.command("show")(results.show_speed_up)
 cli.command("findings")(results.print_findings)
 cli.command("check")(results.check_lab)

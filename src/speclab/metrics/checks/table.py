@@ -141,8 +141,8 @@ OF_A_CELL = (
         "speculation",
         "did the server draft where the arm speculates, and only there? Any draft will do: n-gram finds few in some "
         "texts. Where there are no counters, an event of several tokens shows a draft",
-        "drafts in an arm with speculation, unless its schedule drafts nothing at the cell's requests in flight; none in "
-        "one without",
+        "drafts in an arm with speculation, unless its schedule drafts nothing at the cell's requests in flight; none "
+        "in one without",
         "none where the arm speculates, or some where it does not; without counters, "
         f"{drafts.EVENTS_TO_TELL:,} events of one token each where it speculates",
         "compare the server's flags with the arm's speculation",
