@@ -230,6 +230,7 @@ class _Run:
         record = CellRecord(
             asked=asked, asked_sha256=asked.sha256, status="ok", window_s=PHASES.window_s,
             readings=tuple(self.readings), client_lag=ClientLag(mean_ms=0.1, p99_ms=0.5, max_ms=2.0),
+            client_clean_rate_per_s=1e6,
             provenance=Provenance(
                 identity=EngineIdentity(engine="endpoint", version="a server 1", device="paper"),
                 started_at="2026-12-01T00:00:00Z", ended_at="2026-12-01T00:01:00Z", git_revision=None,
