@@ -14,7 +14,8 @@ from speclab import results
 from speclab.advice import advise, advise_or_say_why, frames, report, serve
 from speclab.advice.base import Advice, Part
 from speclab.errors import UserError
-from speclab.findings.schedule import at
+from speclab.findings.schedule import KEY, at
+from speclab.lab import Speculation
 from speclab.results import Results
 from speclab.run import run_arm
 
@@ -60,6 +61,21 @@ def test_the_schedule_says_what_the_policy_says(advice: Advice) -> None:
         assert each.drafter == "eagle3-k3"
         assert [at(list(each.schedule), size) for size in (1, 64, 256)] == [3, 3, 0]
         assert each.schedule[-1][1] == 256, "up to max-num-seqs"
+
+
+def test_f12_the_printed_schedule_is_taken_by_an_arm_and_served_as_it_was_printed(advice: Advice) -> None:
+    scheduled = [each for each in advice.parts if each.schedule is not None]
+    assert scheduled
+    for each in scheduled:
+        assert each.schedule is not None
+        lab = labs.load(advice.lab)
+        arm = lab.arm(each.drafter or "")
+        assert arm.k == max(k for *_, k in each.schedule)
+        assert arm.speculation is not None
+        speculation = Speculation.model_validate(arm.speculation.model_dump() | {KEY: each.schedule})
+        as_arm = arm.model_copy(update={"speculation": speculation})
+        assert serve.words(lab, as_arm) == serve.words(lab, arm, list(each.schedule))
+        assert [as_arm.k_at(first) for first, _, _ in each.schedule] == [k for *_, k in each.schedule]
 
 
 def test_one_setting_for_all_taxes_chat(advice: Advice) -> None:

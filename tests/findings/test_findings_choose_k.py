@@ -181,3 +181,13 @@ def test_the_curves_are_findings_too() -> None:
     assert set(failed["finding"]) == {"tokens_per_step_at_k", "ms_per_token_at_k"}
     assert failed.loc[failed["finding"] == "ms_per_token_at_k", ["value", "low", "high"]].isna().all(axis=None)
     assert rows(curves(step_times(baseline=6.0, eagle3_k3=7.2), pd.DataFrame(), HEAD, no_draws)).empty
+
+
+def test_f12_an_arm_with_a_schedule_is_no_drafter_of_one_k() -> None:
+    lab = labs.load("lab09")
+    arm = lab.arm("ngram-k8")
+    assert arm.speculation is not None
+    ranges = {"num_speculative_tokens_per_batch_size": ((1, 32, 8), (33, 256, 0))}
+    scheduled = arm.model_copy(update={"speculation": arm.speculation.model_copy(update=ranges)})
+    assert drafters([scheduled]) == []
+    assert [each.name for each in drafters([arm])] == ["ngram-k8"]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -118,3 +120,18 @@ def test_marginal_is_the_product_of_conditionals(counts):
     tried = table[table["reached"] > 0]
     assert (tried["conditional_low"] <= tried["conditional"] + 1e-12).all()
     assert (tried["conditional"] <= tried["conditional_high"] + 1e-12).all()
+
+
+def test_f12_where_a_schedule_asks_for_k_positions_there_are_k(vllm_24344) -> None:
+    record = vllm_24344.record
+
+    def positions(k: int) -> list[int]:
+        speculation = record.asked.speculation.model_copy(
+            update={"num_speculative_tokens_per_batch_size": ((1, 256, k), (257, 512, 5))}
+        )
+        asked = record.asked.model_copy(update={"speculation": speculation})
+        moved = dataclasses.replace(vllm_24344, record=record.model_copy(update={"asked": asked}))
+        return acceptance.acceptance_by_position(moved)["position"].tolist()
+
+    assert positions(3) == [0, 1, 2]
+    assert positions(0) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from speclab.advice.base import Part, Warned
+from speclab.engines import vllm_flags
 from speclab.findings.speeds import MIX
 from speclab.lab import BASELINE, Arm, Lab
 
@@ -90,7 +91,7 @@ def _about_schedules(lab: Lab, methods: set[str]) -> Iterator[Warned]:
 
 
 def _about_speculation(lab: Lab, methods: set[str]) -> Iterator[Warned]:
-    if not lab.server.get("enforce-eager"):
+    if not vllm_flags.normalised(lab.server).get("enforce-eager"):
         yield Warned(
             about="CUDA graphs",
             text=(

@@ -9,6 +9,7 @@ from pathlib import Path
 from speclab import lab as labs
 from speclab import prompts as prompt_sets
 from speclab import results
+from speclab.engines import vllm_flags
 from speclab.errors import UserError
 from speclab.lab import BASELINE
 from speclab.predict import errors
@@ -88,7 +89,7 @@ def cpu() -> Calibrated:
         fitted_arm="eagle3-k3",
         fitted_workload="chat",
         fitted_at=(lab_results.lab.concurrencies[0], lab_results.lab.concurrencies[-1]),
-        options=ModelOptions(eager=bool(lab_results.lab.server.get("enforce-eager"))),
+        options=ModelOptions(eager=bool(vllm_flags.normalised(lab_results.lab.server).get("enforce-eager"))),
     )
     return measured.calibrated(lab_results.tables.cells, setting)
 
