@@ -51,6 +51,17 @@ encountered an issue. See stack trace (above) for the root cause.
 (APIServer pid=1) INFO:     Shutting down
 (APIServer pid=1) INFO:     Application shutdown complete.
 """
+CORE_KILLED_AFTER_WARNINGS = """\
+(APIServer pid=17376) WARNING 12-01 14:15:21 [system_utils.py:255] Found ulimit of 20000 and failed to automatically \
+increase with error current limit exceeds maximum limit. This can cause fd limit errors like `OSError: [Errno 24] Too \
+many open files`. Consider increasing with ulimit -n
+(Worker pid=18795) WARNING 12-01 14:19:33 [utils.py:597] Failed to create oneDNN linear, fallback to torch linear. \
+Exception: could not create a primitive descriptor for the matmul primitive.
+(APIServer pid=17376)   File "site-packages/vllm/v1/engine/utils.py", line 1431, in wait_for_engine_startup
+(APIServer pid=17376)     raise RuntimeError(
+(APIServer pid=17376) RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}
+"""
+"""Of vLLM 0.32 on a CPU, whose engine was killed as it started."""
 CORE_KILLED_BEFORE = """\
 ERROR 10-23 18:21:12 [core_client.py:597] Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.
 """
@@ -146,6 +157,7 @@ def test_the_class_and_the_cause(status: int, log: str, started: bool, kind: str
         (0, CORE_KILLED, True, "died mid-run"),
         (0, CORE_KILLED_BEFORE, True, "died mid-run"),
         (1, CORE_KILLED_AT_ITS_START, False, "will not start"),
+        (1, CORE_KILLED_AFTER_WARNINGS, False, "will not start"),
     ],
 )
 def test_g5_an_engine_that_was_killed_ended_without_a_word(status: int, log: str, started: bool, kind: str) -> None:

@@ -100,6 +100,8 @@ _BAD_CONFIGURATION = re.compile(
     r"KeyError|AssertionError|UserError"
 )
 _ERROR_LINE = re.compile(r"(?:^|[\s(])((?:[A-Za-z_.]*(?:Error|Exception)\b|error|ERROR): .+)")
+_GOT_OVER = re.compile(r"^(?:\([^)]*pid=\d+\)\s*)*(?:DEBUG|INFO|WARNING)\b")
+"""A line below the level of an error may quote one all the same."""
 _PREFIX = re.compile(r"^(?:\([^)]*pid=\d+\)\s*)*(?:(?:DEBUG|INFO|WARNING|ERROR)\s+[\d-]+ [\d:]+ \[[^\]]*\]\s*)?")
 """``(EngineCore pid=7) INFO 01-16 17:16:49 [core.py:1510] ``"""
 _WRAPPERS = re.compile(
@@ -176,7 +178,11 @@ def failure(status: int | None, said: str, *, started: bool) -> EngineFailure:
 def _error_lines(said: str) -> list[str]:
     """Return the engine's own lines that name an error, without what a logger puts before it."""
     lines = said.splitlines()
-    named = [(number, match[1].strip()) for number, line in enumerate(lines) if (match := _ERROR_LINE.search(line))]
+    named = [
+        (number, match[1].strip())
+        for number, line in enumerate(lines)
+        if not _GOT_OVER.search(line) and (match := _ERROR_LINE.search(line))
+    ]
     return [
         " ".join([line, *(after.strip() for after in lines[number + 1 : number + 2])])
         if _BAD_VALUE.search(line)
