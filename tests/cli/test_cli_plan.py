@@ -59,7 +59,7 @@ def test_a_plan_of_the_measured_lab_says_what_hours_buy(capsys: pytest.CaptureFi
 
 def test_a_plan_reads_from_the_top(capsys: pytest.CaptureFixture[str], small: Path) -> None:
     text = speclab(capsys, "plan", "small", "--half-width", "4%")
-    assert "buy half-widths of 4% at 2 of 2 speed-ups" in text
+    assert "half-widths of 4% at 2 of 2 speed-ups" in text
     for part in ("baseline", "eagle3-k3", "What it will show", "Where the next hour goes", "longer windows"):
         assert part in text
 
