@@ -70,14 +70,14 @@ def headline(made: Outlook) -> str:
     spending, count = made.spending, len(made.speed_ups)
     width, of_all = _percent(spending.half_width), f"{count} of {made.asked} speed-ups"
     if made.hours is None:
-        text = f"{_hours(spending.hours)} buy half-widths of {width} at {of_all}, in {spending.repeats} repeats."
+        text = f"{_buys(spending.hours)} half-widths of {width} at {of_all}, in {spending.repeats} repeats."
         if not count:
             text = f"No length buys a half-width of {width} at any of {made.asked} speed-ups."
     elif not count:
-        text = f"{_hours(made.hours)} buy a half-width of {width} at none of {made.asked} speed-ups."
+        text = f"{_buys(made.hours)} a half-width of {width} at none of {made.asked} speed-ups."
     else:
         used = "" if made.hours - spending.hours < 0.05 else f" ({_hours(spending.hours)} of them are used)"
-        text = f"{_hours(made.hours)} buy half-widths of {width} at {of_all}, in {spending.repeats} repeats{used}."
+        text = f"{_buys(made.hours)} half-widths of {width} at {of_all}, in {spending.repeats} repeats{used}."
     if made.affordable:
         first = made.affordable[0]
         text += f" {len(made.affordable)} more need more time: the cheapest, {_named(first)}, {_hours(first.hours)}."
@@ -288,6 +288,10 @@ def _chance(share: float) -> str:
 
 def _hours(hours: float) -> str:
     return f"{hours * 60:.0f} min" if hours < 1 else f"{hours:.3g} h"
+
+
+def _buys(hours: float) -> str:
+    return f"{_hours(hours)} {'buys' if _hours(hours).startswith('1 ') else 'buy'}"
 
 
 __all__: Sequence[str] = ("headline", "notes", "rendered", "to_json")

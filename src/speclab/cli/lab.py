@@ -13,6 +13,7 @@ from rich.table import Table
 from speclab import lab as labs
 from speclab import paths
 from speclab import run as runs
+from speclab.budget import run_plan
 from speclab.cli import progress, tables
 from speclab.cli.options import EngineOption, LabName, ListOption, err, split, whole_numbers
 from speclab.engines import EngineOptions
@@ -51,6 +52,7 @@ def run_lab(
     selftest: Annotated[
         bool, typer.Option("--selftest/--no-selftest", help="Measure what this client sees cleanly, once a machine.")
     ] = True,
+    plan: Annotated[Path | None, typer.Option(help="A plan that `speclab plan` wrote: its cells and phases.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run, and for how long.")] = False,
 ) -> None:
     """Run what is missing of a lab, arms in turn within each repeat; finished cells are kept.
@@ -64,11 +66,14 @@ def run_lab(
         found = f"found {arms!r}" if arms else "not given"
         raise UserError(found, "one server serves one arm: name exactly the one that it serves", key="--arms")
     options = EngineOptions(device=device) if base_url is None else EngineOptions(base_url=base_url, device=device)
+    planned = None if plan is None else run_plan.read(plan, loaded)
+    if planned is not None and chosen is None:
+        chosen = [arm for arm in loaded.arms if planned.phases(arm)]
     phases = None if length_s is None else loaded.phases.model_dump() | {"length_s": length_s}
     plans = [
         plan_arm(
             lab, arm, engine=engine, workloads=split(workloads), concurrencies=whole_numbers(concurrencies),
-            repeats=repeats, out=out, phases=phases, options=options,
+            repeats=repeats, out=out, phases=phases, options=options, planned=planned,
         )
         for arm in chosen or loaded.arms
     ]  # fmt: skip

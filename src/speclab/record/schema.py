@@ -51,7 +51,7 @@ MAY_DIFFER = {"arm", "speculation", "simulated_drafter", "workload", "concurrenc
               "drafter_shape_sha256"}  # fmt: skip
 """What makes an arm an arm, what its place in the lab is, and where its own server stands."""
 
-LATER = ("endpoint", "drafter_shape_sha256")
+LATER = ("endpoint", "drafter_shape_sha256", "planned")
 SCHEDULE = "num_speculative_tokens_per_batch_size"
 """Fields that came after the first records, the last one of the speculation: where they are empty, a request's hash is
 the one of before."""
@@ -71,6 +71,9 @@ class CellSpec(Frozen):
     """Address of the server that was up (engine ``endpoint``), without credentials: another one is another server."""
     target: str
     phases: Phases
+    planned: Literal[True] | None = None
+    """Given where a plan, and not the lab's file, gives the phases: arms beside each other then have windows of their
+    own lengths, which is no other condition."""
     sampling: Sampling
     speculation: Speculation | None
     server: dict[str, ServerFlag]
@@ -93,8 +96,9 @@ class CellSpec(Frozen):
 
     @property
     def conditions(self) -> str:
-        """Short hash of what must be the same in an arm and its baseline: all but `MAY_DIFFER`."""
-        return f"sha256:{_hash(self.model_dump(mode='json', exclude=MAY_DIFFER))[:12]}"
+        """Short hash of what must be the same in an arm and its baseline: all but `MAY_DIFFER`, and a plan's phases."""
+        by_plan = {"phases"} if self.planned else {"planned"}
+        return f"sha256:{_hash(self.model_dump(mode='json', exclude=MAY_DIFFER | by_plan))[:12]}"
 
     @property
     def cell(self) -> str:

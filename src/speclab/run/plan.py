@@ -10,6 +10,7 @@ from typing import Any, TypeVar, get_args
 
 from speclab import lab as labs
 from speclab import paths, prompts
+from speclab.budget.run_plan import RunPlan
 from speclab.cache import keys
 from speclab.cache.code import package_source
 from speclab.config import ADVICE, validated
@@ -91,6 +92,7 @@ def plan_arm(
     simulated: dict[str, Any] | None = None,
     phases: dict[str, float] | None = None,
     options: EngineOptions | None = None,
+    planned: RunPlan | None = None,
 ) -> ArmPlan:
     """Return what there is to run of one arm; nothing is started.
 
@@ -110,6 +112,8 @@ def plan_arm(
         Values that replace those of the lab's files (this is how papermill's parameters come in).
     options : EngineOptions, optional
         Where the endpoint is, how it is named.
+    planned : RunPlan, optional
+        What ``speclab plan`` wrote: its cells alone, with its phases and repeats. They are a trial.
 
     Raises
     ------
@@ -119,15 +123,24 @@ def plan_arm(
     _refuse_slips(engine, workloads, concurrencies, simulated, options)
     written_lab = labs.load(lab)
     written_arm = written_lab.arm(arm)
+    if planned is not None:
+        if phases is not None or repeats is not None:
+            raise UserError("given with other phases or repeats", "a plan has its own: leave those out", key="--plan")
+        repeats = planned.repeats
     the_lab = _with(written_lab, phases=phases)
     given = {"label": label, "speculation": speculation, "server": server, "simulated": simulated, "repeats": repeats}
     the_arm = _with(written_arm, **given)
     the_engine = engine or the_lab.engine
     options = options or EngineOptions()
     grid = _grid(the_lab, the_arm, the_engine, options)
+    if planned is not None:
+        grid = _as_planned(grid, planned)
     wanted = tuple(asked for asked in grid if _is_in(asked, the_lab, the_arm, workloads, concurrencies))
     as_written = (the_lab, the_arm) == (written_lab, written_arm)
-    is_trial = not as_written and _differ(grid, _grid(written_lab, written_arm, the_engine, options))
+    differs = not as_written and _differ(grid, _grid(written_lab, written_arm, the_engine, options))
+    is_trial = planned is not None or differs
+    if planned is not None and not wanted:
+        raise UserError(f"the plan holds none of these cells of {arm}", "name other arms or places", key="--plan")
     return ArmPlan(
         lab=the_lab,
         arm=the_arm,
@@ -186,6 +199,15 @@ def _grid(lab: Lab, arm: Arm, engine: EngineName, options: EngineOptions) -> lis
             code_version=code_version,
         )
         for repeat, workload, concurrency in lab.grid(arm)
+    ]
+
+
+def _as_planned(grid: Sequence[CellSpec], planned: RunPlan) -> list[CellSpec]:
+    """Return those cells of one arm that a plan holds, with its phases."""
+    return [
+        asked.model_copy(update={"phases": phases, "planned": True})
+        for asked in grid
+        if (phases := planned.phases(asked.arm).get((asked.workload, asked.concurrency))) is not None
     ]
 
 
