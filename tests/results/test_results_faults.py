@@ -132,6 +132,10 @@ def test_f5c_a_wrong_counter_takes_what_rests_on_counters_and_what_it_contradict
     assert lab.failed() >= {"tokens by counters", "draft positions"}
     assert lab.statuses(*OF_COUNTERS, "tokens_per_step") == {"failed check"}
     assert lab.statuses("speed_up") == {"ok"}
+    assert check_report.withheld(lab.findings).empty
+    others = check_report.others_withheld(lab.findings)
+    assert "speed_up" not in others
+    assert others["tokens_per_step"] == others["acceptance_by_position"] == len(LOADS)
 
 
 def test_f6_acceptance_that_fell_is_no_acceptance() -> None:

@@ -130,7 +130,7 @@ CATALOGUE = (
     Finding("activity_occupancy", "requests", "answers being written, by counted requests", rests_on=ANSWERS),
     Finding("in_flight", "requests", "requests in flight"),
     Finding("answering", "requests", "answers being written"),
-    Finding("counter_residual", "ratio", "tokens counted but not received", rests_on=COUNTERS),
+    Finding("counter_residual", "ratio", "tokens counted but not received"),
     Finding("acceptance_drift", "ratio", "largest move of acceptance", "curve", rests_on=COUNTERS),
     Finding("acceptance_trend", "ratio", "acceptance over concurrency", "texts", rests_on=TEXT),
     Finding("acceptance_over_answer", "ratio", "acceptance over the answer", "texts", rests_on=TEXT),
