@@ -1,18 +1,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+
+from command_line import speclab
 
 ISSUE = ["--device", "h100", "--model", "llama-3.1-8b", "--k", "3", "--drafting-ms", "0.37", "--context", "500"]
-
-
-def speclab(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "speclab.cli", *arguments], capture_output=True, text=True, check=False,
-        env={"COLUMNS": "100", "PATH": "", "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
-    )  # fmt: skip
 
 
 def test_predict_prints_one_object() -> None:
