@@ -5,19 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import pandas as pd
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from speclab import lab as labs
 from speclab import paths
-from speclab import run as runs
-from speclab.cli import progress, tables
 from speclab.cli.options import EngineOption, LabName, ListOption, err, split, whole_numbers
-from speclab.engines import EngineOptions
 from speclab.errors import UserError
-from speclab.run.plan import plan_arm
 
 
 def list_labs() -> None:
@@ -52,6 +47,13 @@ def run_lab(
 
     A cell that fails is recorded with its reason and the rest goes on. Ctrl-C keeps what is finished.
     """
+    import pandas as pd
+
+    from speclab import run as runs
+    from speclab.cli import progress, tables
+    from speclab.engines import EngineOptions
+    from speclab.run.plan import plan_arm
+
     loaded = labs.load(lab)
     chosen = split(arms)
     if (engine or loaded.engine) == "endpoint" and len(chosen or ()) != 1:
