@@ -42,7 +42,8 @@ html: $(INSTALLED)  ## only build the pages from the notebooks that are there
 	@echo "the book: book/_build/html/index.html"
 
 test: $(INSTALLED)  ## everything that needs no GPU and no real vLLM
-	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
+	@# a file at a time, the slowest first (tests/conftest.py); workers share the cores, so each does its sums on one
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 test-whole-lab: $(INSTALLED)  ## a posed H100 measures the whole of Lab 9, and the book follows it (some minutes, no GPU)
 	$(BIN)/pytest tests/book -k h100
@@ -113,6 +114,8 @@ clean:  ## remove everything that is made, environments and simulated records in
 
 $(INSTALLED): | $(VENV)/bin/python
 	$(BIN)/python $(PIP) -e '.[book,jupyter,test]' -c constraints.txt
+	@# jsonschema does without it; where it is there, whatever reads a notebook starts 2.5 s later (it builds a grammar)
+	-$(BIN)/python -m pip uninstall --yes --quiet rfc3987-syntax
 	@rm -f $(VENV)/.installed-* && touch $@
 
 $(CPU_INSTALLED): | $(CPU_VENV)/bin/python

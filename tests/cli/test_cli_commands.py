@@ -3,12 +3,11 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from command_line import speclab
 
 from speclab import paths
 from speclab.findings.long_table import COLUMNS
@@ -18,13 +17,6 @@ NAMED_IN_THE_DESIGN = {
     "speed_up", "crossover", "tokens_per_step", "step_time", "ms_per_accepted_token", "break_even_length",
     "drafting_time", "occupancy", "acceptance_by_position",
 }  # fmt: skip
-
-
-def speclab(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "speclab.cli", *map(str, arguments)],
-        capture_output=True, text=True, env={"COLUMNS": "100", "PATH": "", **variables}, check=False,
-    )  # fmt: skip
 
 
 def test_findings_print_one_list_of_flat_objects() -> None:

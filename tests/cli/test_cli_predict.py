@@ -1,27 +1,18 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from functools import cache
 from typing import Any, get_args
 
 import pytest
 import typer.main
+from command_line import speclab
 from typer.testing import CliRunner
 
 from speclab.cli import cli
 from speclab.predict.query import Method
 
 ISSUE = ["--device", "h100", "--model", "llama-3.1-8b", "--k", "3", "--drafting-ms", "0.37", "--context", "500"]
-
-
-def speclab(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "speclab.cli", *arguments], capture_output=True, text=True, check=False,
-        env={"COLUMNS": "100", "PATH": "", "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
-    )  # fmt: skip
 
 
 def test_predict_prints_one_object() -> None:

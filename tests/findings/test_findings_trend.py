@@ -98,8 +98,9 @@ def test_how_easy_a_text_is_does_not_enter(made, levels):
         factor = dict(zip("abc", factors, strict=True))
         return acceptance_trend(*made([(p, c, 100, n * factor[p]) for (p, c), n in tokens.items()])).iloc[0]
 
+    here, at_one_level = trend(levels), trend([1.0, 1.0, 1.0])
     for bound in ("value", "low", "high"):
-        assert trend(levels)[bound] == pytest.approx(trend([1.0, 1.0, 1.0])[bound], rel=1e-9)
+        assert here[bound] == pytest.approx(at_one_level[bound], rel=1e-9)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from showing import executed
 
-from kept_lab import ARMS, Machine, write_lab
+from kept_lab import ARMS, Machine
 from speclab import paths, results
 from speclab.book import pages, sources
 from speclab.run import run_arm
@@ -47,7 +47,9 @@ SAID: dict[Callable[[Path], None], str] = {
 
 
 @pytest.fixture(scope="module", params=SAID, ids=lambda case: case.__name__)
-def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def case(
+    request: pytest.FixtureRequest, copy_kept_lab: Callable[[Path], None], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, str]:
     """A checkout with one lab, its records, and the tables that the run notebooks make of them."""
     root = tmp_path_factory.mktemp("checkout")
     (root / "data").mkdir()
@@ -55,7 +57,7 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         (root / name).symlink_to(HERE / name)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPECLAB_ROOT", str(root))
-        write_lab(root)
+        copy_kept_lab(root)
         request.param(root)
         for arm in ARMS:
             run_arm("kept", arm, kept=True)

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from kept_lab import ARMS, CELLS, Machine, write_lab
+from kept_lab import ARMS, CELLS, Machine
 from speclab import results
 from speclab.findings import check_report
 from speclab.results import lab_tables, source
 from speclab.run import run_arm
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("written")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPECLAB_ROOT", str(root))
-        write_lab(root)
-    return root
-
-
 @pytest.fixture
-def root(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def root(copy_kept_lab: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     copy = tmp_path / "checkout"
-    shutil.copytree(written, copy)
+    copy_kept_lab(copy)
     monkeypatch.setenv("SPECLAB_ROOT", str(copy))
     return copy
 

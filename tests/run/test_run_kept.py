@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kept_lab import ARMS, CELLS, Machine, write_lab
+from kept_lab import ARMS, CELLS, Machine
 from speclab.engines import vllm
 from speclab.errors import UserError
 from speclab.results import lab_tables
@@ -16,9 +17,9 @@ from speclab.run.kept import HIDDEN
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def root(tmp_path: Path, copy_kept_lab: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SPECLAB_ROOT", str(tmp_path))
-    write_lab(tmp_path)
+    copy_kept_lab(tmp_path)
 
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("the machine was asked")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from html import escape
-
-from IPython.display import HTML
+from typing import TYPE_CHECKING
 
 from speclab.errors import UserError
+
+if TYPE_CHECKING:
+    from IPython.display import HTML
 
 KINDS = ("published", "simulated", "measured")
 
@@ -39,4 +41,6 @@ def html(source: str) -> str:
 
 def show(source: str) -> HTML:
     """Return a source's badge for display in a notebook."""
+    from IPython.display import HTML  # neither the command line nor the book's build comes here
+
     return HTML(html(source))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from numbers import Real
+from typing import TYPE_CHECKING
 
-import pandas as pd
-from IPython.display import display
+if TYPE_CHECKING:
+    import pandas as pd
 
 # MyST-NB reads values for `{glue:text}` from outputs of this type, named by the output's "scrapbook" metadata
 PREFIX = "application/papermill.record/"
@@ -27,12 +28,16 @@ def paste(name: str, value: float | str) -> None:
     TypeError
         The value is neither a number nor text: the notebook must put a missing figure in words.
     """
+    from IPython.display import display  # the book's build reads `PREFIX` here and shows nothing
+
     data = {f"{PREFIX}text/plain": repr(_plain(value))}
     display(data, raw=True, metadata={"scrapbook": {"name": name, "mime_prefix": PREFIX}})
 
 
 def paste_beside(rows: pd.DataFrame) -> None:
     """Store published figures and ours, ``published_<id>`` and ``ours_<id>``; missing ones are left out."""
+    import pandas as pd
+
     for row in rows.itertuples():
         for name in ("published", "ours"):
             if pd.notna(value := getattr(row, name)):

@@ -3,33 +3,83 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
-from speclab.cli import book, client, drafter, lab, machine, model, plan, predict, probe, results
 from speclab.cli.options import err
 from speclab.errors import UserError
 
-cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
-cli.command("labs")(lab.list_labs)
-cli.command("run")(lab.run_lab)
-cli.command("plan")(plan.plan_lab)
-cli.command("show")(results.show_speed_up)
-cli.command("findings")(results.print_findings)
-cli.command("check")(results.check_lab)
-cli.command("advise")(results.print_advice)
-cli.command("compare")(results.compare_runs)
-cli.command("doctor")(machine.diagnose)
-cli.command("selftest")(client.selftest)
-cli.command("mock")(client.mock)
-cli.command("weights")(machine.make_weights)
-cli.command("book")(book.book)
-cli.command("text-check")(machine.check_text)
-cli.command("predict")(predict.predict)
-cli.command("validate")(predict.validate)
-cli.command("probe")(probe.probe)
-cli.add_typer(model.cli, name="model")
-cli.add_typer(drafter.cli, name="drafter")
+FROM = {
+    "labs": "lab:list_labs",
+    "run": "lab:run_lab",
+    "plan": "plan:plan_lab",
+    "show": "results:show_speed_up",
+    "findings": "results:print_findings",
+    "check": "results:check_lab",
+    "advise": "results:print_advice",
+    "compare": "results:compare_runs",
+    "doctor": "machine:diagnose",
+    "selftest": "client:selftest",
+    "mock": "client:mock",
+    "weights": "machine:make_weights",
+    "book": "book:book",
+    "text-check": "machine:check_text",
+    "predict": "predict:predict",
+    "validate": "predict:validate",
+    "probe": "probe:probe",
+    "model": "model:cli",
+    "drafter": "drafter:cli",
+}
+"""Where each command stands: a module of this package, and the function or group in it."""
+
+
+class _Commands(MutableMapping[str, Any]):
+    """The commands by name, each imported when it is asked for: all of them together take two seconds."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            module, _, attribute = FROM[name].partition(":")
+            there = getattr(import_module(f"{__name__}.{module}"), attribute)
+            if isinstance(there, typer.Typer):
+                made: Any = typer.main.get_group(there)
+            else:
+                alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+                alone.command(name)(there)
+                made = typer.main.get_command(alone)
+            made.name = name
+            self._made[name] = made
+        return self._made[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._made[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(FROM)
+
+    def __len__(self) -> int:
+        return len(FROM)
+
+
+class _Group(TyperGroup):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = _Commands()
+
+
+cli = typer.Typer(
+    cls=_Group, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, callback=lambda: None,
+    help=__doc__,
+)  # fmt: skip
 
 
 def app() -> None:

@@ -5,22 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import pandas as pd
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from speclab import lab as labs
 from speclab import paths
-from speclab import run as runs
-from speclab.budget import run_plan
-from speclab.cli import progress, tables
 from speclab.cli.options import EngineOption, LabName, ListOption, err, split, whole_numbers
-from speclab.engines import EngineOptions
 from speclab.errors import UserError
-from speclab.findings import between
-from speclab.run.arms import server_command
-from speclab.run.plan import plan_arm
 
 
 def list_labs() -> None:
@@ -60,6 +52,16 @@ def run_lab(
     A cell that fails is recorded with its reason and the rest goes on. Ctrl-C keeps what is finished. A cell that ran
     and does not pass its checks is named at the end. Exit code 1 where a cell failed; of checks, `speclab check` says.
     """
+    import pandas as pd
+
+    from speclab import run as runs
+    from speclab.budget import run_plan
+    from speclab.cli import progress, tables
+    from speclab.engines import EngineOptions
+    from speclab.findings import between
+    from speclab.run.arms import server_command
+    from speclab.run.plan import plan_arm
+
     loaded = labs.load(lab)
     chosen = split(arms)
     if (engine or loaded.engine) == "endpoint" and len(chosen or ()) != 1:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -209,13 +210,19 @@ def bounds(draws: NDArray[np.float64], level: float = LEVEL) -> tuple[float, flo
 
 def of_repeats(values: NDArray[np.float64], level: float = LEVEL) -> tuple[float, float]:
     """Return the interval of a mean of repeats, shape (repeats,), by Student's t; NaN with fewer than two."""
-    from scipy import stats  # takes half a second, and most commands do not come here
-
     if len(values) < 2:
         return np.nan, np.nan
     error = float(values.std(ddof=1)) / len(values) ** 0.5
-    margin = float(stats.t.ppf((1 + level) / 2, len(values) - 1)) * error
+    margin = _students(level, len(values) - 1) * error
     return float(values.mean()) - margin, float(values.mean()) + margin
+
+
+@cache
+def _students(level: float, freedom: int) -> float:
+    """Return Student's factor of an interval; a lab asks for the same few hundreds of times."""
+    from scipy import stats  # takes half a second, and most commands do not come here
+
+    return float(stats.t.ppf((1 + level) / 2, freedom))
 
 
 def _logs(totals: NDArray[np.float64], powers: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import special
 
 from speclab.metrics.counters import gained
 from speclab.metrics.window import CellWindow
 
-Z_95 = float(special.ndtri(0.975))
-"""Half-width of a 95% interval in standard errors."""
+Z_95 = 1.959963984540054
+"""Half-width of a 95% interval in standard errors: SciPy's ``special.ndtri(0.975)``, which takes a third of a second to
+import."""
 
 COLUMNS = (
     "position",

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
 
 from speclab.errors import UserError
 from speclab.predict.parameters import MEANINGS, Parameters
@@ -147,6 +146,8 @@ def fit(
     def residuals(logs: Floats) -> Floats:
         at = parameters(logs)
         return np.asarray(np.log([figure.model(at) / figure.value for figure in measured]) / spreads)
+
+    from scipy.optimize import least_squares  # takes a third of a second, and few commands fit anything
 
     solution = least_squares(residuals, values, bounds=(values - FURTHEST, values + FURTHEST), x_scale=0.1)
     best = parameters(solution.x)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy.special import ndtr
-
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
@@ -63,6 +61,8 @@ def _cut_moments(mean: float, cv: float, most: float) -> tuple[float, float]:
     if cv == 0 or most == math.inf:
         length = min(mean, most)
         return length, length**2 * (1 + cv**2)
+    from scipy.special import ndtr  # takes a third of a second, and most commands do not come here
+
     variance = math.log1p(cv**2)
     location = math.log(mean) - variance / 2
     spread = math.sqrt(variance)
