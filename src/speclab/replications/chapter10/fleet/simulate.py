@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +32,8 @@ class SLO(NamedTuple):
 
 
 NO_SLO = SLO(math.inf, math.inf, 0, math.inf)
+
+_busy_until_s = attrgetter("busy_until_s")
 
 
 class SLOViolated(Exception):  # noqa: N818 - an answer, not a mistake
@@ -91,7 +94,7 @@ class _Run:
         """Run until nothing is left to do."""
         coming, instances = self._coming, self._instances
         while self._violations <= self._slo.most_violations:
-            instance = min(instances, key=lambda candidate: candidate.busy_until_s)
+            instance = min(instances, key=_busy_until_s)
             if coming and coming[0][0] <= instance.busy_until_s:
                 self._arrive(*heapq.heappop(coming))
             elif instance.busy_until_s == NEVER:

@@ -37,7 +37,9 @@ class PrecomputedSteps:
     """
 
     def __init__(self, model: StepModel):
-        self._k, self._floor_s = model.k, model.floor_s
+        self._k, self._floors_s = model.k, 0.0
+        for _ in range(model.k):  # a sum of k floors, not a product: they differ in the last bit
+            self._floors_s += model.floor_s
         self._overhead_s, self._host_s = model.overhead_s, model.host_s
         self._beyond_last = (model.k + 1) * (model.k + 2) / 2 - 1
         self._target = _pass_function(model, model.target, reduces=True)
@@ -59,8 +61,7 @@ class PrecomputedSteps:
         seconds, joules = self._target(tokens, attended, context + tokens)
         drafting_s = 0.0
         if drafted and drafter is None:
-            for _ in range(k):
-                drafting_s += self._floor_s
+            drafting_s = self._floors_s
         elif drafted and drafter is not None:
             for cached in range(drafted_context + drafted, drafted_context + k * drafted + 1, drafted):
                 more_s, more_j = drafter(drafted, cached, cached)
