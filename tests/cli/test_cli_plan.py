@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,10 @@ def test_a_plan_reads_from_the_top(capsys: pytest.CaptureFixture[str], small: Pa
 def test_run_follows_a_plan_and_keeps_it_as_a_trial(capsys: pytest.CaptureFixture[str], small: Path) -> None:
     file = small / "plan.yml"
     speclab(capsys, "plan", "small", "--half-width", "0.03", "--write", file)
+    written = file.read_text()
+    longer = re.sub("(baseline, .*concurrency: 8, phases: {length_s: )", r"\g<1>1", written)
+    assert longer != written, "the baseline's window is ten seconds longer than the arm's beside it"
+    file.write_text(longer)
     plan = run_plan.read(file, labs.load("small"))
     before = {path: path.read_bytes() for path in (small / "data").rglob("cell.json")}
     speclab(capsys, "run", "small", "--plan", file)
