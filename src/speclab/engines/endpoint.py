@@ -22,6 +22,7 @@ from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsync
 
 from speclab.engines import address, completion, counters, secrets, stream, writing
 from speclab.engines.base import Answer, EngineFailure, EngineIdentity, Opening, Reading
+from speclab.engines.http1 import NotHttp
 from speclab.engines.silence import Flight, Traffic
 from speclab.engines.stream import shown
 from speclab.engines.transport import CONNECT_WITHIN_S, Arrivals, Lost, NoConnection, Transport
@@ -112,6 +113,7 @@ class Endpoint:
         )
         self._client = AsyncOpenAI(base_url=f"{self._root}/v1", api_key=api_key, http_client=self._http, max_retries=0)
         self._transport = Transport(self._root)
+        self._metrics = "/metrics"
         self._traffic = Traffic(hung_after_s)
         self._patience: dict[Flight, asyncio.Timeout] = {}
         self._prepared: dict[str, bytes] = {}
@@ -240,20 +242,32 @@ class Endpoint:
         sent_s = loop.time()
         text = ""
         try:
-            response = await self._http.get(
-                f"{self._root}/metrics", headers={"Authorization": self._authorized_by}, timeout=METRICS_WITHIN_S
-            )
-            if response.status_code == httpx2.codes.OK:
-                text = response.text
-        except (httpx2.ConnectError, httpx2.ConnectTimeout):
+            async with asyncio.timeout(METRICS_WITHIN_S):
+                text = await self._metrics_page()
+        except NoConnection:
             raise await self._why_gone() from None
-        except httpx2.HTTPError:
+        except (Lost, NotHttp, OSError):  # a timeout is one
             pass
         at_s = (sent_s + loop.time()) / 2
         try:
             return counters.reading(text, at_s)
         except ValueError:  # a page that only looks like ours offers nothing
             return Reading(at_s=at_s)
+
+    async def _metrics_page(self) -> str:
+        """Return the page of counters; empty where there is none. Where it is elsewhere, that is remembered."""
+        for _ in range(2):
+            arrivals = Arrivals()
+            await self._transport.exchange(completion.page(self._root, self._metrics, self._authorized_by), arrivals)
+            head = arrivals.head
+            assert head is not None
+            if head.status == httpx2.codes.OK:
+                return arrivals.body().content.decode(errors="replace")
+            location = urlsplit(head.headers.get("location", ""))
+            if not httpx2.codes.is_redirect(head.status) or not location.path.startswith(urlsplit(self._root).path):
+                break
+            self._metrics = location.path.removeprefix(urlsplit(self._root).path)
+        return ""
 
     def _request(self, prompt: Prompt, sampling: Sampling) -> bytes:
         body = completion.completion(self._model, prompt.text, sampling)
