@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import h11
 import pytest
 from arrived import EVENT_STREAM, LAST_CHUNK, chunked, response, sized
@@ -15,7 +17,7 @@ PARTS = st.lists(st.binary(min_size=1, max_size=12) | st.sampled_from([b"0\r\n\r
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
     borders = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
-    return [data[a:b] for a, b in zip(borders, borders[1:], strict=False) if a < b]
+    return [data[a:b] for a, b in itertools.pairwise(borders) if a < b]
 
 
 def by_h11(pieces: list[bytes]) -> tuple[int, bytes, list[int], bool]:

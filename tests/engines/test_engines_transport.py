@@ -122,7 +122,7 @@ def test_what_only_looks_like_the_end_is_found_out_when_it_is_read() -> None:
         return arrivals.body().is_whole
 
     sent = EVENT_STREAM + chunked(inside)
-    assert over(lambda *_: [sent[:50], sent[50:cut], None], ask) is False
+    assert over(lambda *_: [EVENT_STREAM, sent[len(EVENT_STREAM) : cut], None], ask) is False
 
 
 def test_a_port_without_a_server_gives_no_connection() -> None:
