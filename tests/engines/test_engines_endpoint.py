@@ -18,7 +18,8 @@ from speclab import lab as labs
 from speclab.engines.base import Answer, EngineFailure, Reading
 from speclab.engines.endpoint import Endpoint, NotServing, opening
 from speclab.engines.mock import MockServer, Script
-from speclab.lab import Sampling
+from speclab.lab import Phases, Sampling
+from speclab.load.closed_loop import CellLog, run_cell
 from speclab.prompts.base import Prompt, PromptSet
 
 Result = TypeVar("Result")
@@ -451,3 +452,23 @@ def test_g10_a_wrong_key_is_not_a_missing_one(api_key: str, user: str, said: str
 
 def test_g11_a_server_with_usage_only_at_the_end_serves() -> None:
     served(Script(usage="final"), lambda _, endpoint: endpoint.probe())
+
+
+def test_f2_slots_that_are_stuck_from_the_start_are_freed_and_each_keeps_its_error() -> None:
+    prompts = PromptSet(
+        measured=(Prompt("chat", "chat/00", "Go on."),),
+        warm_up=(Prompt("chat", "warm/0", "Go on."), Prompt("chat", "warm/1", "Get stuck.")),
+    )
+    phases = Phases(length_s=3.0, drop_first_s=0.5, drop_last_s=0.5)
+    role = chunked(b'data: {"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]}\n\n')
+
+    async def ask(endpoint: Endpoint) -> CellLog:
+        return await run_cell(endpoint, prompts, 8, phases, Sampling())
+
+    log = raw(
+        lambda _, asked: [EVENT_STREAM + role, None] if b"Get stuck." in asked else [WHOLE], ask, hung_after_s=1.0
+    )
+    assert log.failure is None
+    assert [bool(answer.error) for answer in log.answers[:8]] == [False, True] * 4
+    assert all(str(answer.error).startswith("stuck: ") for answer in log.answers[1:8:2])
+    assert {answer.error for answer in log.answers[8:]} == {None}

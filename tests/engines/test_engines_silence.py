@@ -20,7 +20,7 @@ def comes(to: Flight, at_s: float, data: bytes = b"data: {}\n\n") -> None:
 
 
 def answered(traffic: Traffic, sent_s: float, end_s: float) -> None:
-    traffic.land(flight(traffic, sent_s), end_s, answered=True)
+    traffic.land(flight(traffic, sent_s), end_s, 200)
 
 
 def stuck(traffic: Traffic, now_s: float) -> list[str]:
@@ -42,7 +42,7 @@ def test_a_request_that_waits_its_turn_is_not_stuck() -> None:
     traffic = Traffic(hung_after_s=20.0)
     waiting = [flight(traffic, 0.0) for _ in range(8)]
     for turn, served in enumerate(waiting[:7]):  # one at a time, in the order of sending
-        traffic.land(served, 10.0 * (turn + 1), answered=True)
+        traffic.land(served, 10.0 * (turn + 1), 200)
     assert stuck(traffic, 75.0) == []
 
 
@@ -92,8 +92,10 @@ def test_a_pause_between_requests_is_no_silence() -> None:
     assert traffic.is_hung(121.0)
 
 
-def test_a_refusal_is_no_sign_of_life_of_what_serves() -> None:
+def test_a_server_that_refuses_is_not_silent_and_has_answered_nothing() -> None:
     traffic = Traffic(hung_after_s=20.0)
-    flight(traffic, 0.0)
-    traffic.land(flight(traffic, 15.0), 15.1, answered=False)
-    assert traffic.is_hung(21.0)
+    comes(flight(traffic, 0.0), 0.1)
+    for second in range(1, 20):
+        traffic.land(flight(traffic, float(second)), second + 0.1, 503)
+    assert stuck(traffic, 39.0) == []
+    assert traffic.is_hung(39.2)

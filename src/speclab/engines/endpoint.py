@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import ipaddress
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 import httpx2
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient
@@ -23,6 +21,7 @@ from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsync
 from speclab.engines import address, completion, counters, secrets, stream, writing
 from speclab.engines.base import Answer, EngineFailure, EngineIdentity, Opening, Reading
 from speclab.engines.http1 import NotHttp
+from speclab.engines.metrics_page import MetricsPage
 from speclab.engines.silence import Flight, Traffic
 from speclab.engines.stream import shown
 from speclab.engines.transport import CONNECT_WITHIN_S, Arrivals, Lost, NoConnection, Transport
@@ -109,11 +108,11 @@ class Endpoint:
         self._http = DefaultAsyncHttpxClient(
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
             timeout=httpx2.Timeout(None, connect=CONNECT_WITHIN_S),
-            trust_env=not _is_loopback(self._root),  # no proxy between this machine and itself
+            trust_env=not address.is_loopback(self._root),  # no proxy between this machine and itself
         )
         self._client = AsyncOpenAI(base_url=f"{self._root}/v1", api_key=api_key, http_client=self._http, max_retries=0)
         self._transport = Transport(self._root)
-        self._metrics = "/metrics"
+        self._metrics = MetricsPage(self._root, self._authorized_by)
         self._traffic = Traffic(hung_after_s)
         self._patience: dict[Flight, asyncio.Timeout] = {}
         self._prepared: dict[str, bytes] = {}
@@ -201,9 +200,8 @@ class Endpoint:
         """
         loop = asyncio.get_running_loop()
         is_load = sampling is self._prepared_for
-        request = (self._prepared.get(answer.prompt.text) if is_load else None) or self._request(
-            answer.prompt, sampling
-        )
+        prepared = self._prepared.get(answer.prompt.text) if is_load else None
+        request = prepared or self._request(answer.prompt, sampling)
         arrivals = Arrivals()
         answer.unread = partial(stream.read, answer, arrivals, None, self._secrets)
         flight = Flight(arrivals, loop.time(), sampling.max_tokens)
@@ -243,7 +241,7 @@ class Endpoint:
         text = ""
         try:
             async with asyncio.timeout(METRICS_WITHIN_S):
-                text = await self._metrics_page()
+                text = await self._metrics.text(self._transport)
         except NoConnection:
             raise await self._why_gone() from None
         except (Lost, NotHttp, OSError):  # a timeout is one
@@ -254,21 +252,6 @@ class Endpoint:
         except ValueError:  # a page that only looks like ours offers nothing
             return Reading(at_s=at_s)
 
-    async def _metrics_page(self) -> str:
-        """Return the page of counters; empty where there is none. Where it is elsewhere, that is remembered."""
-        for _ in range(2):
-            arrivals = Arrivals()
-            await self._transport.exchange(completion.page(self._root, self._metrics, self._authorized_by), arrivals)
-            head = arrivals.head
-            assert head is not None
-            if head.status == httpx2.codes.OK:
-                return arrivals.body().content.decode(errors="replace")
-            location = urlsplit(head.headers.get("location", ""))
-            if not httpx2.codes.is_redirect(head.status) or not location.path.startswith(urlsplit(self._root).path):
-                break
-            self._metrics = location.path.removeprefix(urlsplit(self._root).path)
-        return ""
-
     def _request(self, prompt: Prompt, sampling: Sampling) -> bytes:
         body = completion.completion(self._model, prompt.text, sampling)
         return completion.request(self._root, self._authorized_by, body)
@@ -277,11 +260,11 @@ class Endpoint:
         """Send a request and wait for the end of its answer; why that did not come, where the connection was lost."""
         loop = asyncio.get_running_loop()
         self._traffic.take_off(flight)
-        answered = False
+        status = None
         try:
             async with asyncio.timeout(None) as self._patience[flight]:
                 await self._transport.exchange(request, flight.arrivals)
-            answered = True
+            status = flight.arrivals.head.status if flight.arrivals.head is not None else None
         except NoConnection:
             raise await self._why_gone() from None
         except Lost as lost:
@@ -294,7 +277,7 @@ class Endpoint:
             ) from None
         finally:
             self._patience.pop(flight, None)
-            self._traffic.land(flight, loop.time(), answered=answered)
+            self._traffic.land(flight, loop.time(), status)
         return None
 
     def _may_wait(self, arrivals: Arrivals) -> bool:
@@ -396,11 +379,3 @@ def opening(lab: Lab, arm: Arm, base_url: str, device: str, *, hung_after_s: flo
             yield endpoint
 
     return Opening(loop_factory=asyncio.new_event_loop, engine=engine)
-
-
-def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
