@@ -38,10 +38,15 @@ def redacted(text: str, secrets: Collection[str]) -> str:
     str
         Secrets replaced by `MASK`; ``https://me:password@host`` is ``https://host``.
     """
+    return _CREDENTIALS.sub(r"\g<scheme>", masked(text, secrets))
+
+
+def masked(text: str, secrets: Collection[str]) -> str:
+    """Return a text without the secrets, its addresses as they are: for what a model wrote."""
     spellings = {spelling for secret in secrets for spelling in _spellings(secret)}
     for spelling in sorted(spellings, key=len, reverse=True):  # a secret may be the beginning of another
         text = text.replace(spelling, MASK)
-    return _CREDENTIALS.sub(r"\g<scheme>", text)
+    return text
 
 
 def of_address(url: str) -> frozenset[str]:

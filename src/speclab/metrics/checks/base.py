@@ -83,6 +83,10 @@ class CheckEntry:
     ask: Callable[[CellWindow], Check | None] | None = None
 
 
+NO_RUNNING_COUNT = "running count of tokens, so nothing is known of steps"
+"""What a server that gives usage only at an answer's end lacks."""
+
+
 def not_offered(name: str, limit: float, what: str) -> Check:
     """Return the WARN of a check that the server gives nothing for."""
     return Check(name, "WARN", None, limit, f"not offered: the server gives no {what}")

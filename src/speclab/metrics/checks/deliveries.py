@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from speclab.metrics.checks.base import Band, Check, graded, not_offered
+from speclab.metrics.checks.base import NO_RUNNING_COUNT, Band, Check, graded, not_offered
 from speclab.metrics.counters import gained
 from speclab.metrics.window import CellWindow
 
@@ -61,6 +61,8 @@ def engine_steps_check(cut: CellWindow) -> Check:
 def usage_check(cut: CellWindow) -> Check:
     """Check that tokens of the events add up to the server's usage of the answers that ended."""
     name, table = "usage", cut.requests
+    if not cut.tells_tokens_of_events:
+        return not_offered(name, USAGE.passes, NO_RUNNING_COUNT)
     ended = (table["output_tokens"].notna() & table["error"].isna()).to_numpy(dtype=np.bool_)
     usage = float(table.loc[ended, "output_tokens"].sum())
     if not usage:

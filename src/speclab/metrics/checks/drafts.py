@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from speclab.metrics.checks.base import Band, Check, border_rows, graded, not_offered
+from speclab.metrics.checks.base import NO_RUNNING_COUNT, Band, Check, border_rows, graded, not_offered
 from speclab.metrics.counters import Gain, gained, was_reset
 from speclab.metrics.events import Events
 from speclab.metrics.window import CellWindow, Window
@@ -106,6 +106,8 @@ def drafted_share_check(cut: CellWindow) -> Check | None:
     name, gain, steps = "drafted share", gained(cut.record), len(cut.between_readings.decode)
     if cut.record.asked.speculation is None or (gain is not None and gain.drafts == 0):
         return None
+    if not cut.tells_tokens_of_events:
+        return not_offered(name, SHARE.passes, NO_RUNNING_COUNT)
     if gain is None or gain.drafts is None or not steps:
         return not_offered(name, SHARE.passes, "counter of drafts")
     share, reason = gain.drafts / steps, f"{gain.drafts:.0f} drafts in {steps} steps of a row"
@@ -129,6 +131,8 @@ def identity_check(cut: CellWindow) -> Check | None:
     name, gain, decode = "tokens by counters", gained(cut.record), cut.between_readings.decode
     if cut.record.asked.speculation is None or (gain is not None and gain.drafts == 0):
         return None
+    if not cut.tells_tokens_of_events:
+        return not_offered(name, IDENTITY.passes, NO_RUNNING_COUNT)
     if gain is None or gain.accepted_tokens is None or not len(decode):
         return not_offered(name, IDENTITY.passes, "counter of accepted tokens")
     steps = len(decode)
