@@ -50,6 +50,9 @@ def opening(arm: str, diary: list[str], lives_s: float = 1e9) -> Opening:
         async def read(self) -> Any:
             return await self.engine.read()
 
+        def load(self, prompts: Any, sampling: Any) -> Any:
+            return self.engine.load(prompts, sampling)
+
     @asynccontextmanager
     async def engine() -> AsyncIterator[Any]:
         async with inner.engine() as up:

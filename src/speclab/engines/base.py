@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -18,10 +18,13 @@ from numpy.typing import NDArray
 
 from speclab.config import Frozen
 from speclab.lab import EngineName, Sampling
-from speclab.prompts.base import Prompt
+from speclab.prompts.base import Prompt, PromptSet
 
 NOT_STARTED = "not started"
 """The version of a server that did not come up: no request could ask it for its own."""
+
+UNTOLD = 0
+"""Tokens of an event whose server says only how many a whole answer holds. No event that is counted holds none."""
 
 FailureClass = Literal["will not start", "out of memory", "bad configuration", "died mid-run", "hung", "client error"]
 
@@ -79,7 +82,7 @@ class Answer:
     event_s: Sequence[float] | NDArray[np.float64] = field(default_factory=list)
     """Loop time at which each event arrived, s."""
     event_tokens: Sequence[int] | NDArray[np.int16] = field(default_factory=list)
-    """Tokens that each event delivered, by the server's own running usage."""
+    """Tokens that each event delivered, by the server's own running usage; all `UNTOLD` where it keeps none."""
     prompt_tokens: int | None = None
     output_tokens: int | None = None
     """The server's final usage; None until it has said so."""
@@ -87,6 +90,19 @@ class Answer:
     finish_reason: str | None = None
     error: str | None = None
     text: str | None = None
+    retry_after_s: float | None = None
+    """How long a server that refused the request asks to wait, s."""
+    reads: int = 0
+    merged_reads: int = 0
+    """Reads from the network that brought events, and those that brought more than one: their events share a time."""
+    unread: Callable[[], None] | None = None
+    """Reads what came, where an engine left that for later; see `settle`."""
+
+    def settle(self) -> None:
+        """Fill in what an engine left unread while time was being taken."""
+        if self.unread is not None:
+            unread, self.unread = self.unread, None
+            unread()
 
 
 class Engine(Protocol):
@@ -101,8 +117,13 @@ class Engine(Protocol):
         """Send `answer.prompt` and fill `answer` until the server ends it.
 
         A request that fails says so in ``answer.error`` and returns; `EngineFailure` is for a server that is gone.
-        Cancelling the call aborts the request and leaves in `answer` what had arrived.
+        Cancelling the call aborts the request and leaves in `answer` what had arrived. Within `load` an answer may be
+        left to be settled (`Answer.settle`).
         """
+        ...
+
+    def load(self, prompts: PromptSet, sampling: Sampling) -> AbstractContextManager[None]:
+        """Return a context in which these prompts are timed: what takes time is done before it and after it."""
         ...
 
     async def read(self) -> Reading:

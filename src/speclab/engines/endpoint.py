@@ -1,35 +1,43 @@
 """An OpenAI-compatible server that is already up.
 
-Requests go through the ``openai`` client, but its raw response is read here: vllm#7935 found the way through that
-client and a server's front end five times slower than vLLM's native one, and a pydantic model for each chunk would be
-paid here. The connection pool has no limit, since a limit below the concurrency would silently cap it
-(gpustack/gpustack#2324).
+The load's completions go over a transport of their own (`speclab.engines.transport`), which keeps time; everything that
+is not timed (the list of models, single answers to compare texts, counters) goes through the ``openai`` client and the
+client below it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import ipaddress
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 import httpx2
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient
 
-from speclab.engines import address, counters, writing
+from speclab.engines import address, completion, counters, secrets, stream, writing
 from speclab.engines.base import Answer, EngineFailure, EngineIdentity, Opening, Reading
-from speclab.engines.stream import STREAM_OPTIONS, AnswerStream, BrokenStream, message
+from speclab.engines.silence import Flight, Traffic
+from speclab.engines.stream import shown
+from speclab.engines.transport import CONNECT_WITHIN_S, Arrivals, Lost, NoConnection, Transport
 from speclab.engines.writing import TextAnswer
 from speclab.lab import Arm, EngineName, Lab, Sampling
-from speclab.prompts.base import Prompt
+from speclab.prompts.base import Prompt, PromptSet
 
 HUNG_AFTER_S = 20.0
 """A server that gives no token to any request in flight for so long is hung."""
-CONNECT_WITHIN_S = 5.0
 METRICS_WITHIN_S = 5.0
+MOST_UNREAD_BYTES = 2**30
+"""So much of what came waits for the cell's end; beyond it answers are read as they end, at the cost of the others."""
+FEW_PIECES = 8
+"""An answer of so few pieces is read at once: it costs nothing, and may be an error that a slot has to know of."""
+
+NO_KEY = "none"
 
 _PROBE = Prompt("probe", "probe", "Say hello.")
 
@@ -83,7 +91,7 @@ class Endpoint:
         *,
         engine: EngineName = "endpoint",
         device_name: str | None = None,
-        api_key: str = "none",
+        api_key: str = NO_KEY,
         hung_after_s: float = HUNG_AFTER_S,
         why_gone: Callable[[], Awaitable[EngineFailure]] | None = None,
         log_tail: Callable[[], str] = str,
@@ -92,17 +100,23 @@ class Endpoint:
         self._shown = address.identity(base_url)
         self._model = model
         self._identity = EngineIdentity(engine=engine, version="unknown server", device=device, device_name=device_name)
-        self._hung_after_s = hung_after_s
         self._why_gone = why_gone or self._only_gone
         self._log_tail = log_tail
+        self._has_key = api_key != NO_KEY
+        self._secrets = secrets.of_address(self._root) | {api_key}
+        self._authorized_by = completion.authorization(self._root, api_key)
         self._http = DefaultAsyncHttpxClient(
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
             timeout=httpx2.Timeout(None, connect=CONNECT_WITHIN_S),
             trust_env=not _is_loopback(self._root),  # no proxy between this machine and itself
         )
         self._client = AsyncOpenAI(base_url=f"{self._root}/v1", api_key=api_key, http_client=self._http, max_retries=0)
-        self._in_flight: set[asyncio.Timeout] = set()
-        self._sign_of_life_s = 0.0
+        self._transport = Transport(self._root)
+        self._traffic = Traffic(hung_after_s)
+        self._patience: dict[Flight, asyncio.Timeout] = {}
+        self._prepared: dict[str, bytes] = {}
+        self._prepared_for: Sampling | None = None
+        self._unread_bytes = 0
         self._watch: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -114,6 +128,7 @@ class Endpoint:
             self._watch.cancel()
             with suppress(asyncio.CancelledError):
                 await self._watch
+        await self._transport.close()
         await self._client.close()
 
     @property
@@ -135,7 +150,7 @@ class Endpoint:
         names = {str(entry.get("root") or entry["id"]): str(entry["id"]) for entry in served}
         names |= {name: name for name in names.values()}
         if self._model not in names:
-            listed = message(", ".join(sorted(set(names.values()))) or "no model")
+            listed = self._said(", ".join(sorted(set(names.values()))) or "no model")
             raise NotServing(
                 f"the server at {self._shown} serves {listed}, not {self._model}; start it with that "
                 "model, or name the served one in lab.yml (target.model)"
@@ -150,6 +165,29 @@ class Endpoint:
             )
         self._identity = self._identity.model_copy(update={"version": await self._version(served)})
 
+    @contextmanager
+    def load(self, prompts: PromptSet, sampling: Sampling) -> Iterator[None]:
+        """Return a context in which these prompts are timed; see `speclab.engines.base.Engine`.
+
+        Their requests are made before it. Inside it answers are kept unread, and the collector of cycles, which would
+        stop all streams for as long as it takes to go through what they brought, does not run.
+        """
+        self._prepared = {
+            prompt.text: self._request(prompt, sampling) for prompt in (*prompts.warm_up, *prompts.measured)
+        }
+        self._prepared_for, self._unread_bytes = sampling, 0
+        collected = gc.isenabled()
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+        try:
+            yield
+        finally:
+            self._prepared, self._prepared_for = {}, None
+            gc.unfreeze()
+            if collected:
+                gc.enable()
+
     async def send(self, answer: Answer, sampling: Sampling) -> None:
         """Send one prompt and fill its answer; see `speclab.engines.base.Engine`.
 
@@ -157,31 +195,38 @@ class Endpoint:
         ------
         EngineFailure
             ``died mid-run``: the server takes no connections any more. ``hung``: it gives no token to anybody.
+            ``client error``: this machine has no connection left.
         """
         loop = asyncio.get_running_loop()
-        if not self._in_flight:
-            self._sign_of_life_s = loop.time()
-        stream = AnswerStream(answer)
+        is_load = sampling is self._prepared_for
+        request = (self._prepared.get(answer.prompt.text) if is_load else None) or self._request(
+            answer.prompt, sampling
+        )
+        arrivals = Arrivals()
+        answer.unread = partial(stream.read, answer, arrivals, None, self._secrets)
+        flight = Flight(arrivals, loop.time(), sampling.max_tokens)
         try:
-            async with asyncio.timeout(None) as patience:
-                self._in_flight.add(patience)
-                try:
-                    answer.error = await self._error_of(answer, stream, sampling)
-                finally:
-                    self._in_flight.discard(patience)
+            lost = await self._exchange(flight, request)
         except TimeoutError:
-            raise EngineFailure(
-                "hung",
-                f"no token for any request in {self._hung_after_s:g} s, with requests in flight",
-                self._log_tail(),
-            ) from None
-        finally:
-            answer.text = stream.text
-        answer.end_s = self._sign_of_life_s = loop.time()
+            lost = None
+            if flight.given_up is None:
+                reason = f"no token for any request in {self._traffic.hung_after_s:g} s, with requests in flight"
+                raise EngineFailure("hung", reason, self._log_tail()) from None
+        head = arrivals.head
+        whole = lost is None and flight.given_up is None
+        answer.end_s = arrivals.at_s[-1] if whole else loop.time()
+        if head is not None and head.status != httpx2.codes.OK:
+            answer.retry_after_s = completion.retry_after_s(head)
+        if lost is not None:
+            answer.unread = partial(stream.read, answer, arrivals, lost, self._secrets)
+        if not (is_load and whole and head is not None and head.status == httpx2.codes.OK and self._may_wait(arrivals)):
+            answer.settle()
+        if flight.given_up is not None:
+            answer.error = flight.given_up
 
     async def write(self, prompt: Prompt, sampling: Sampling) -> TextAnswer:
         """Return one whole answer with its tokens and the gap between the two highest logits at each (vLLM)."""
-        return await writing.write(self._client, self._model, prompt, sampling)
+        return await writing.write(self._client, self._model, prompt, sampling, self._secrets)
 
     async def read(self) -> Reading:
         """Read ``/metrics``; all None where the server has none. ``at_s`` is the middle of the round trip.
@@ -195,7 +240,9 @@ class Endpoint:
         sent_s = loop.time()
         text = ""
         try:
-            response = await self._http.get(f"{self._root}/metrics", timeout=METRICS_WITHIN_S)
+            response = await self._http.get(
+                f"{self._root}/metrics", headers={"Authorization": self._authorized_by}, timeout=METRICS_WITHIN_S
+            )
             if response.status_code == httpx2.codes.OK:
                 text = response.text
         except (httpx2.ConnectError, httpx2.ConnectTimeout):
@@ -208,50 +255,55 @@ class Endpoint:
         except ValueError:  # a page that only looks like ours offers nothing
             return Reading(at_s=at_s)
 
-    async def _error_of(self, answer: Answer, stream: AnswerStream, sampling: Sampling) -> str | None:
-        """Stream one answer; what went wrong with this request, as one line."""
+    def _request(self, prompt: Prompt, sampling: Sampling) -> bytes:
+        body = completion.completion(self._model, prompt.text, sampling)
+        return completion.request(self._root, self._authorized_by, body)
+
+    async def _exchange(self, flight: Flight, request: bytes) -> str | None:
+        """Send a request and wait for the end of its answer; why that did not come, where the connection was lost."""
+        loop = asyncio.get_running_loop()
+        self._traffic.take_off(flight)
+        answered = False
         try:
-            await self._stream(answer, stream, sampling)
-        except BrokenStream as broken:
-            return str(broken)
-        except APIStatusError as error:
-            return f"HTTP {error.status_code}: {message(error.body) if error.body else 'no body'}"
-        except APIConnectionError as error:
-            if isinstance(error.__cause__, (httpx2.ConnectError, httpx2.ConnectTimeout)):
-                raise await self._why_gone() from None
-            return f"the connection was lost before an answer began ({type(error.__cause__).__name__})"
-        except httpx2.HTTPError as error:
-            return f"the server closed the stream after {sum(answer.event_tokens)} tokens ({type(error).__name__})"
+            async with asyncio.timeout(None) as self._patience[flight]:
+                await self._transport.exchange(request, flight.arrivals)
+            answered = True
+        except NoConnection:
+            raise await self._why_gone() from None
+        except Lost as lost:
+            return str(lost)
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise EngineFailure(
+                "client error", f"this machine has no connection left ({error.strerror}): raise `ulimit -n`"
+            ) from None
+        finally:
+            self._patience.pop(flight, None)
+            self._traffic.land(flight, loop.time(), answered=answered)
         return None
 
-    async def _stream(self, answer: Answer, stream: AnswerStream, sampling: Sampling) -> None:
-        loop = asyncio.get_running_loop()
-        body: dict[str, Any] = {"stream_options": STREAM_OPTIONS}
-        if sampling.ignore_eos:
-            body["ignore_eos"] = True  # vLLM's own key: only sent where it is asked for
-        async with self._client.chat.completions.with_streaming_response.create(
-            model=self._model,
-            messages=[{"role": "user", "content": answer.prompt.text}],
-            temperature=sampling.temperature,
-            max_tokens=sampling.max_tokens,
-            seed=sampling.seed,
-            stream=True,
-            extra_body=body,
-        ) as response:
-            async for data in response.iter_bytes():
-                now_s = loop.time()
-                stream.feed(data, now_s)
-                if answer.event_s and answer.event_s[-1] == now_s:
-                    self._sign_of_life_s = now_s
-        stream.finish()
+    def _may_wait(self, arrivals: Arrivals) -> bool:
+        """Return whether an answer can stay unread until the cell has ended."""
+        if len(arrivals.pieces) <= FEW_PIECES:
+            return False
+        self._unread_bytes += sum(map(len, arrivals.pieces))
+        return self._unread_bytes <= MOST_UNREAD_BYTES
 
     async def _watch_for_silence(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(self._hung_after_s / 10)
-            if loop.time() - self._sign_of_life_s > self._hung_after_s:
-                for patience in self._in_flight:
-                    patience.reschedule(loop.time())
+            await asyncio.sleep(self._traffic.hung_after_s / 10)
+            now_s = loop.time()
+            if self._traffic.is_hung(now_s):
+                for patience in self._patience.values():
+                    patience.reschedule(now_s)
+            for flight, reason in self._traffic.given_up(now_s):
+                flight.given_up = reason
+                self._patience[flight].reschedule(now_s)
+
+    def _said(self, text: str) -> str:
+        return shown(text, self._secrets)
 
     async def _served_models(self) -> list[dict[str, Any]]:
         page = f"{self._shown}/v1/models"
@@ -268,7 +320,8 @@ class Endpoint:
             ) from None
         except APIStatusError as error:
             remedy = {
-                401: "set OPENAI_API_KEY to its key",
+                401: self._who_was_refused(),
+                403: self._who_was_refused(),
                 404: "give the address of an OpenAI-compatible server, as in http://127.0.0.1:8000/v1",
             }.get(error.status_code, "see the server's log")
             raise NotServing(
@@ -279,11 +332,18 @@ class Endpoint:
                 f"{page} does not answer as an OpenAI-compatible server; give the address of one"
             ) from None
 
+    def _who_was_refused(self) -> str:
+        if self._authorized_by.startswith("Basic"):
+            return "the user and password in the address were refused"
+        if self._has_key:
+            return "the key in $OPENAI_API_KEY was refused"
+        return "set OPENAI_API_KEY to its key"
+
     async def _version(self, served: list[dict[str, Any]]) -> str:
         with suppress(httpx2.HTTPError, ValueError, KeyError, TypeError, RecursionError):
             response = await self._http.get(f"{self._root}/version", timeout=METRICS_WITHIN_S)
-            return f"vLLM {message(response.json()['version'])}"
-        return message(served[0].get("owned_by") or "unknown server")
+            return f"vLLM {self._said(str(response.json()['version']))}"
+        return self._said(str(served[0].get("owned_by") or "unknown server"))
 
     async def _only_gone(self) -> EngineFailure:
         return EngineFailure("died mid-run", f"the server at {self._shown} no longer accepts connections")
@@ -313,7 +373,7 @@ def opening(lab: Lab, arm: Arm, base_url: str, device: str, *, hung_after_s: flo
 
     @asynccontextmanager
     async def engine() -> AsyncIterator[Endpoint]:
-        key = os.environ.get("OPENAI_API_KEY") or "none"
+        key = os.environ.get("OPENAI_API_KEY", "").strip() or NO_KEY
         async with Endpoint(base_url, lab.target.model, device, api_key=key, hung_after_s=hung_after_s) as endpoint:
             try:
                 await endpoint.probe()

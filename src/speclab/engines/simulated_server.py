@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from speclab.engines.base import Answer, EngineFailure, EngineIdentity, Reading
 from speclab.engines.simulated_answers import DRAFTED, FIRST_POSITION, GENERATED, PROMPT, ROWS, SimulatedAnswer, Writer
 from speclab.lab import Sampling
+from speclab.prompts.base import PromptSet
 from speclab.roofline.step import NO_PROMPTS, Prompts, Rows, StepModel
 
 
@@ -86,6 +88,10 @@ class SimulatedServer:
     def identity(self) -> EngineIdentity:
         """What serves."""
         return self._identity
+
+    def load(self, prompts: PromptSet, sampling: Sampling) -> AbstractContextManager[None]:
+        """Return a context that does nothing: virtual time stands still while anything is worked out."""
+        return nullcontext()
 
     async def send(self, answer: Answer, sampling: Sampling) -> None:
         """Serve one request; see `speclab.engines.base.Engine.send`."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from speclab.config import Frozen
-from speclab.engines.stream import encodable, message
+from speclab.engines.secrets import masked
+from speclab.engines.stream import encodable, message, shown
 from speclab.lab import Sampling
 from speclab.prompts.base import Prompt
 
@@ -28,11 +30,14 @@ class TextAnswer(Frozen):
     """The difference between the two highest logits at each token, nats."""
 
 
-async def write(client: AsyncOpenAI, model: str, prompt: Prompt, sampling: Sampling) -> TextAnswer:
+async def write(
+    client: AsyncOpenAI, model: str, prompt: Prompt, sampling: Sampling, secrets: Collection[str] = ()
+) -> TextAnswer:
     """Return a server's answer to one prompt.
 
     ``return_token_ids`` is vLLM's own key. The two highest log-probabilities are asked for at each token; their
-    difference is that of the logits. A request that fails says so in ``error``.
+    difference is that of the logits. A request that fails says so in ``error``; `secrets` are kept out of it and of the
+    text.
     """
     import httpx2  # both take a second to import, and whoever reads what was written needs neither
     from openai import APIConnectionError, APIStatusError
@@ -53,14 +58,15 @@ async def write(client: AsyncOpenAI, model: str, prompt: Prompt, sampling: Sampl
         response = await client.post(
             "/chat/completions", body=body, cast_to=httpx2.Response, options={"timeout": WITHIN_S}
         )
-        return parsed(prompt.id, response.json())
+        answer = parsed(prompt.id, response.json())
+        return answer.model_copy(update={"text": masked(answer.text, secrets)}) if answer.text else answer
     except APIStatusError as error:
         said = f"HTTP {error.status_code}: {message(error.body) if error.body else 'no body'}"
     except APIConnectionError as error:
         said = f"no answer ({type(error.__cause__).__name__})"
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError) as error:
         said = f"not a chat completion ({type(error).__name__})"
-    return TextAnswer(prompt_id=prompt.id, error=said)
+    return TextAnswer(prompt_id=prompt.id, error=shown(said, secrets))
 
 
 def parsed(prompt_id: str, completion: dict[str, Any]) -> TextAnswer:

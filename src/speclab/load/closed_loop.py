@@ -23,6 +23,8 @@ LAG_PROBE_S = 0.05
 READING_EVERY_S = 1.0
 FAILED_REQUEST_PAUSE_S = 0.2
 """A slot whose request failed waits this long, so that a server that refuses all is not flooded."""
+MOST_RETRY_AFTER_S = 10.0
+"""A slot waits as long as a server that refuses asks (``Retry-After``), but no longer than this."""
 
 
 @dataclass(slots=True)
@@ -76,26 +78,29 @@ async def run_cell(
         Answers in the order of sending. A server that is gone ends the cell early and is named in ``failure``.
     """
     loop = asyncio.get_running_loop()
-    log = CellLog(start_s=loop.time(), answers=[], readings=[], lags_s=[])
-    ends_s = log.start_s + phases.length_s
     measured = itertools.cycle(prompts.measured)
     warm_up = itertools.islice(itertools.cycle(prompts.warm_up), concurrency)
 
-    tasks = [asyncio.create_task(_slot(engine, log, first, measured, sampling)) for first in warm_up]
-    tasks.append(asyncio.create_task(_read_window(engine, log, phases, progress)))
-    tasks.append(asyncio.create_task(_probe_lag(log)))
-    try:
-        done, _ = await asyncio.wait(tasks, timeout=ends_s - loop.time(), return_when=asyncio.FIRST_EXCEPTION)
-        for task in done:
-            error = task.exception()
-            if isinstance(error, EngineFailure):
-                log.failure = log.failure or error
-            elif error is not None:
-                raise error
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    with engine.load(prompts, sampling):
+        log = CellLog(start_s=loop.time(), answers=[], readings=[], lags_s=[])
+        ends_s = log.start_s + phases.length_s
+        tasks = [asyncio.create_task(_slot(engine, log, first, measured, sampling)) for first in warm_up]
+        tasks.append(asyncio.create_task(_read_window(engine, log, phases, progress)))
+        tasks.append(asyncio.create_task(_probe_lag(log)))
+        try:
+            done, _ = await asyncio.wait(tasks, timeout=ends_s - loop.time(), return_when=asyncio.FIRST_EXCEPTION)
+            for task in done:
+                error = task.exception()
+                if isinstance(error, EngineFailure):
+                    log.failure = log.failure or error
+                elif error is not None:
+                    raise error
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+    for answer in log.answers:
+        answer.settle()
     return log
 
 
@@ -106,7 +111,8 @@ async def _slot(engine: Engine, log: CellLog, first: Prompt, then: Iterator[Prom
         log.answers.append(answer)
         await engine.send(answer, sampling)
         if answer.error is not None:
-            await asyncio.sleep(FAILED_REQUEST_PAUSE_S)
+            asked_s = min(answer.retry_after_s or 0.0, MOST_RETRY_AFTER_S)
+            await asyncio.sleep(max(asked_s, FAILED_REQUEST_PAUSE_S))
 
 
 async def _read_window(engine: Engine, log: CellLog, phases: Phases, progress: Progress | None) -> None:
