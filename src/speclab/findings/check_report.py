@@ -27,7 +27,7 @@ REMEDIES = {
     "in flight": "look for failed requests, or for a client that is slow to send the next one",
     "running requests": "raise max-num-seqs or the room for the KV cache, or lower the concurrency",
     "stationarity": "run it again with nothing else on the machine, or lengthen the window",
-    "client lag": "run the client on cores of its own; `speclab doctor` says what this client carries",
+    "client lag": "run the client on cores of its own; `speclab selftest` says what it sees cleanly",
     "client rate": "run the client on faster cores with nothing else to do (`speclab selftest`), or fewer in flight",
     "event is a step": "set stream-interval to 1, and look for a proxy that gathers events",
     "usage": "look for lost events; send stream_options.include_usage",
