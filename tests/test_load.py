@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractContextManager, nullcontext
+from typing import cast
 
 import numpy as np
+import pytest
 
+from speclab.engines.base import Answer, Engine, Reading
 from speclab.engines.endpoint import Endpoint
 from speclab.engines.mock import MockServer, Script, Seen
+from speclab.engines.virtual_time import VirtualTimeLoop
 from speclab.lab import Phases, Sampling
 from speclab.load.closed_loop import CellLog, run_cell
 from speclab.prompts.base import Prompt, PromptSet
@@ -79,6 +84,27 @@ def test_requests_that_fail_are_paused_and_the_cell_goes_on() -> None:
     assert all(answer.error == "HTTP 500: told to refuse" for answer in log.answers if answer.end_s is not None)
     # 1.2 s of pauses of 0.2 s: at most 7 for a slot, where an unpaused loop sends hundreds
     assert 2 <= len(seen.prompts) <= 2 * 7
+
+
+def test_a_slot_that_is_refused_waits_as_long_as_the_server_asks_within_bounds() -> None:
+    waits: list[float] = []
+
+    class Refusing:
+        def load(self, prompts: PromptSet, sampling: Sampling) -> AbstractContextManager[None]:
+            return nullcontext()
+
+        async def send(self, answer: Answer, sampling: Sampling) -> None:
+            answer.error, answer.retry_after_s = "HTTP 429: busy", (3.0, None, 0.0, 3600.0)[len(waits) % 4]
+            waits.append(asyncio.get_running_loop().time())
+
+        async def read(self) -> Reading:
+            return Reading(at_s=0.0)
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        phases = Phases(length_s=14, drop_first_s=1, drop_last_s=1)
+        log = runner.run(run_cell(cast("Engine", Refusing()), PROMPTS, 1, phases, Sampling()))
+    assert np.diff(waits) == pytest.approx([3.0, 0.2, 0.2, 10.0])  # an hour is not waited for
+    assert [answer.error for answer in log.answers] == ["HTTP 429: busy"] * 5
 
 
 def test_one_closed_stream_costs_one_request() -> None:

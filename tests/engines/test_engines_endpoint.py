@@ -1,18 +1,26 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import itertools
 import json
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
+import numpy as np
 import pytest
+from arrived import EVENT_STREAM, Answers, chunked, raw_server, response, sized
+from openai import AsyncOpenAI
+from openai.types.chat import ChatCompletionChunk
 
 from speclab import lab as labs
 from speclab.engines.base import Answer, EngineFailure, Reading
 from speclab.engines.endpoint import Endpoint, NotServing, opening
 from speclab.engines.mock import MockServer, Script
-from speclab.lab import Sampling
-from speclab.prompts.base import Prompt
+from speclab.lab import Phases, Sampling
+from speclab.load.closed_loop import CellLog, run_cell
+from speclab.prompts.base import Prompt, PromptSet
 
 Result = TypeVar("Result")
 
@@ -226,3 +234,241 @@ def test_the_address_may_leave_out_v1() -> None:
 def test_a_page_that_is_no_api_is_named() -> None:
     with pytest.raises(NotServing, match="HTTP 404"):
         served(Script(listed=False), lambda _, endpoint: endpoint.probe())
+
+
+# servers that send given bytes
+
+
+def chunk(content: str, tokens: int, finish: str | None = None) -> bytes:
+    body = {
+        "choices": [{"index": 0, "delta": {"content": content}, "finish_reason": finish}],
+        "usage": {"prompt_tokens": 7, "completion_tokens": tokens, "total_tokens": 7 + tokens},
+    }
+    return b"data: " + json.dumps(body).encode() + b"\n\n"
+
+
+WHOLE = response(chunk("a", 1), chunk("b", 2, "stop"), b"data: [DONE]\n\n")
+
+
+def raw(
+    answers: Answers,
+    ask: Callable[[Endpoint], Awaitable[Result]],
+    *,
+    api_key: str = "none",
+    user: str = "",
+    **given: Any,
+) -> Result:
+    async def main() -> Result:
+        async with (
+            asyncio.timeout(60),
+            raw_server(answers) as url,
+            Endpoint(url.replace("//", f"//{user}"), "m", "nowhere", api_key=api_key, **given) as endpoint,
+        ):
+            return await ask(endpoint)
+
+    return asyncio.run(main())
+
+
+def by_path(**pages: bytes | Sequence[bytes | None]) -> Answers:
+    """Return answers by the path's last word; 404 for any other."""
+
+    def answers(_: int, asked: bytes) -> Sequence[bytes | None]:
+        word = asked.split(b" ")[1].rpartition(b"/")[2].decode()
+        page = pages.get(word, sized("404 Not Found", b""))
+        return [page] if isinstance(page, bytes) else page
+
+    return answers
+
+
+@pytest.mark.parametrize("usage", ["running", "final"])
+def test_an_answer_is_what_the_openai_client_reads(usage: Any) -> None:
+    async def ask(server: MockServer, endpoint: Endpoint) -> tuple[Answer, list[ChatCompletionChunk]]:
+        ours = await answered(endpoint, Sampling(temperature=0, max_tokens=9))
+        async with AsyncOpenAI(base_url=server.url, api_key="none", max_retries=0) as client:
+            stream = await client.chat.completions.create(
+                model="mock",
+                messages=[{"role": "user", "content": ours.prompt.text}],
+                stream=True,
+                stream_options={"include_usage": True, "continuous_usage_stats": True},  # type: ignore[typeddict-unknown-key]
+            )
+            return ours, [part async for part in stream]
+
+    ours, theirs = served(Script(tokens_per_event=(1, 4, 2), usage=usage), ask)
+    choices = [part.choices[0] for part in theirs if part.choices]
+    assert ours.text == "".join(choice.delta.content or "" for choice in choices)
+    assert ours.finish_reason == choices[-1].finish_reason
+    last = theirs[-1].usage
+    assert last is not None
+    assert (ours.prompt_tokens, ours.output_tokens) == (last.prompt_tokens, last.completion_tokens)
+    with_text = [part for part in theirs if part.choices and part.choices[0].delta.content]
+    assert len(ours.event_s) == len(with_text)
+    if usage == "running":
+        totals = [0, *(part.usage.completion_tokens for part in with_text if part.usage)]
+        assert list(ours.event_tokens) == np.diff(totals).tolist()
+
+
+def test_within_a_load_answers_wait_to_be_settled_and_are_the_same_then() -> None:
+    prompts = PromptSet(measured=(Prompt("chat", "chat/00", "Why is the sky blue?"),), warm_up=())
+
+    async def ask(server: MockServer, endpoint: Endpoint) -> tuple[Answer, int, Answer]:
+        sampling = Sampling()
+        with endpoint.load(prompts, sampling):
+            inside = await answered(endpoint, sampling)
+            unread = len(inside.event_s)
+        inside.settle()
+        outside = await answered(endpoint, sampling)
+        assert server.seen.bodies[0] == server.seen.bodies[1]
+        return inside, unread, outside
+
+    inside, unread, outside = served(Script(tokens_per_event=(1, 2) * 9, step_ms=1), ask)
+    assert unread == 0
+    assert list(inside.event_tokens) == list(outside.event_tokens) == [1, 2] * 9
+    assert (inside.text, inside.output_tokens, inside.error) == (outside.text, 27, None)
+
+
+def test_the_collector_of_cycles_rests_within_a_load_and_runs_again_after_it() -> None:
+    async def ask(_: MockServer, endpoint: Endpoint) -> tuple[bool, bool]:
+        with endpoint.load(PromptSet((), ()), Sampling()):
+            inside = gc.isenabled()
+        return inside, gc.isenabled()
+
+    assert served(Script(), ask) == (False, True)
+
+
+def test_a_step_of_the_wall_clock_moves_no_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    hours = itertools.count()
+    monkeypatch.setattr(time, "time", lambda: next(hours) * 3600.0)
+    answer = served(Script(tokens_per_event=(1,) * 20), lambda _, endpoint: answered(endpoint))
+    assert len(answer.event_s) == 20
+    assert answer.end_s is not None
+    assert answer.end_s - answer.start_s < 60
+
+
+def test_f2_a_request_stuck_after_its_role_chunk_is_given_up_with_its_own_reason() -> None:
+    role = b'data: {"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]}\n\n'
+
+    async def ask(endpoint: Endpoint) -> Answer:
+        stuck = Answer(Prompt("chat", "chat/01", "Get stuck."), start_s=0.0)
+        sent = asyncio.create_task(endpoint.send(stuck, Sampling()))
+        while not sent.done():
+            assert (await answered(endpoint)).error is None
+        return stuck
+
+    silent = [EVENT_STREAM + chunked(role), None]
+    answer = raw(lambda _, asked: silent if b"Get stuck." in asked else [WHOLE], ask, hung_after_s=0.4)
+    assert answer.error is not None
+    assert answer.error.startswith("stuck: silent for ")
+    assert answer.end_s is not None
+
+
+def test_an_answer_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("speclab.engines.silence.BYTES_BESIDE", 1000)
+    sent = chunked(chunk("x" * 1000, 1))
+
+    def endless(number: int, _: bytes) -> Iterator[bytes]:
+        yield EVENT_STREAM
+        while True:
+            yield sent
+
+    answer = raw(endless, lambda endpoint: answered(endpoint, Sampling(max_tokens=1)), hung_after_s=0.5)  # type: ignore[arg-type]
+    assert str(answer.error).startswith("endless: ")
+
+
+def test_only_comments_are_silence() -> None:
+    def pings(number: int, _: bytes) -> Iterator[bytes]:
+        yield EVENT_STREAM
+        while True:
+            yield chunked(b": ping\n\n")
+
+    with pytest.raises(EngineFailure) as failure:
+        raw(pings, answered, hung_after_s=0.3)  # type: ignore[arg-type]
+    assert failure.value.kind == "hung"
+
+
+@pytest.mark.parametrize("status", ["429 Too Many Requests", "503 Service Unavailable"])
+def test_a_refusal_says_how_long_it_asks_to_wait(status: str) -> None:
+    body = b'{"error": {"message": "busy"}}'
+    answer = raw(by_path(completions=sized(status, body, "Retry-After: 3")), answered)
+    assert (answer.error, answer.retry_after_s) == (f"HTTP {status[:3]}: busy", 3.0)
+    plain = raw(by_path(completions=sized(status, body)), answered)
+    assert (plain.error, plain.retry_after_s) == (f"HTTP {status[:3]}: busy", None)
+
+
+PAGE = b'vllm:generation_tokens_total{engine="0"} 5.0\n'
+
+
+def test_g10_the_key_is_sent_to_the_page_of_counters() -> None:
+    def guarded(_: int, asked: bytes) -> Sequence[bytes]:
+        return [sized("200 OK", PAGE) if b"\r\nAuthorization: Bearer sk-1\r\n" in asked else sized("401 No", b"")]
+
+    assert raw(guarded, Endpoint.read, api_key="sk-1").generation_tokens == 5
+    assert raw(guarded, Endpoint.read, api_key="other").generation_tokens is None
+
+
+def test_a_page_of_counters_that_moved_is_followed() -> None:
+    def moved(_: int, asked: bytes) -> Sequence[bytes]:
+        if asked.startswith(b"GET /metrics/ "):
+            return [sized("200 OK", PAGE)]
+        return [sized("307 Temporary Redirect", b"", "Location: /metrics/")]
+
+    assert raw(moved, Endpoint.read).generation_tokens == 5
+
+
+def test_g3_no_message_holds_the_key_or_the_password() -> None:
+    quoting = sized("401 Unauthorized", b'{"error": {"message": "quota exceeded for key sk-planted"}}')
+    assert raw(by_path(completions=quoting), answered, api_key="sk-planted").error == (
+        "HTTP 401: quota exceeded for key [redacted]"
+    )
+    header = sized("401 No", b"bad header: Basic bWU6cGxhbnRlZA== (planted)")
+    error = raw(by_path(completions=header), answered, user="me:planted@").error
+    assert error == "HTTP 401: bad header: Basic [redacted] ([redacted])"
+
+    async def written(endpoint: Endpoint) -> str:
+        return repr(await endpoint.write(Prompt("chat", "chat/00", "Why?"), Sampling()))
+
+    assert "sk-planted" not in raw(by_path(completions=quoting), written, api_key="sk-planted")
+    shown = json.dumps({"data": [{"id": "m", "owned_by": "sk-planted"}]}).encode()
+    pages = by_path(models=sized("200 OK", shown), completions=WHOLE)
+
+    async def version(endpoint: Endpoint) -> str:
+        await endpoint.probe()
+        return endpoint.identity.version
+
+    assert raw(pages, version, api_key="sk-planted") == "[redacted]"
+
+
+@pytest.mark.parametrize(
+    ("api_key", "user", "said"),
+    [
+        ("none", "", "set OPENAI_API_KEY to its key"),
+        ("sk-wrong", "", r"the key in \$OPENAI_API_KEY was refused"),
+        ("none", "me:wrong@", "the user and password in the address were refused"),
+    ],
+)
+def test_g10_a_wrong_key_is_not_a_missing_one(api_key: str, user: str, said: str) -> None:
+    with pytest.raises(NotServing, match=f"HTTP 401; {said}"):
+        raw(by_path(models=sized("401 No", b"{}")), Endpoint.probe, api_key=api_key, user=user)
+
+
+def test_g11_a_server_with_usage_only_at_the_end_serves() -> None:
+    served(Script(usage="final"), lambda _, endpoint: endpoint.probe())
+
+
+def test_f2_slots_that_are_stuck_from_the_start_are_freed_and_each_keeps_its_error() -> None:
+    prompts = PromptSet(
+        measured=(Prompt("chat", "chat/00", "Go on."),),
+        warm_up=(Prompt("chat", "warm/0", "Go on."), Prompt("chat", "warm/1", "Get stuck.")),
+    )
+    phases = Phases(length_s=3.0, drop_first_s=0.5, drop_last_s=0.5)
+    role = chunked(b'data: {"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]}\n\n')
+
+    async def ask(endpoint: Endpoint) -> CellLog:
+        return await run_cell(endpoint, prompts, 8, phases, Sampling())
+
+    log = raw(
+        lambda _, asked: [EVENT_STREAM + role, None] if b"Get stuck." in asked else [WHOLE], ask, hung_after_s=1.0
+    )
+    assert log.failure is None
+    assert [bool(answer.error) for answer in log.answers[:8]] == [False, True] * 4
+    assert all(str(answer.error).startswith("stuck: ") for answer in log.answers[1:8:2])
+    assert {answer.error for answer in log.answers[8:]} == {None}

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from speclab.metrics import throughput
+from speclab.engines.base import Reading
+from speclab.metrics import acceptance, latency, steps, throughput
+from speclab.metrics.blocks import blocks
+from speclab.metrics.checks import verdicts
 from speclab.metrics.window import cut
 
 
@@ -73,3 +77,45 @@ def test_nothing_in_the_window(request_row, make_cell):
     assert throughput.user_throughput(view) is None
     assert throughput.occupancy(view) is None
     assert throughput.activity_occupancy(view) is None
+
+
+def _untold(row, output_tokens):
+    """A request as a server with usage at the end gives it: times of its chunks, and the whole answer's tokens."""
+    return row | {"event_tokens": np.zeros(len(row["event_us"]), dtype=np.int16), "output_tokens": output_tokens}
+
+
+def test_g11_usage_at_the_end_gives_throughput_and_time_per_token_but_no_steps(request_row, make_cell):
+    # one slot, an answer a second: its first token after 0.2 s, then 10 chunks of 2 tokens, the last 0.7 s later
+    rows = []
+    for start in range(10):
+        chunks = [(start + 0.2 + 0.07 * index, 0) for index in range(11)]
+        rows.append(_untold(request_row(float(start), chunks), 21) | {"end_s": start + 0.95})
+    view = cut(make_cell(rows, window_s=(2.0, 8.0)))
+    assert not view.tells_tokens_of_events
+    assert throughput.system_throughput(view) == pytest.approx(21.0)
+    assert throughput.activity_throughput(view) == pytest.approx(6 * 21 / 5.95)
+    assert latency.time_per_output_token(view) == pytest.approx(35.0)
+    assert throughput.answering(view) == pytest.approx(0.75)
+    assert (steps.step_time(view), latency.step_gap(view, 0.5), acceptance.tokens_per_step(view)) == (None, None, None)
+    assert blocks(view)["tokens"].sum() == pytest.approx(6 * 21)
+    assert blocks(view)["steps"].sum() == 0
+
+
+def test_g11_answers_that_did_not_end_give_what_the_others_chunks_hold(request_row, make_cell):
+    ended = _untold(request_row(0.0, [(1.0 + index, 0) for index in range(5)]), 13)  # 1 and four times 3
+    cut_off = request_row(0.0, [(1.0, 0), (2.0, 0), (3.0, 0)], ended=False)
+    alone = _untold(request_row(0.0, [(4.0, 0)]), 5)
+    view = cut(make_cell([ended, cut_off, alone]))
+    assert throughput.system_throughput(view) == pytest.approx((13 + 1 + 3 + 3 + 5) / 10)
+
+
+def test_g11_a_server_without_a_running_count_fails_no_check_for_it(request_row, make_cell):
+    chunks = [[(start + 0.1, 0), (start + 1.0, 0)] for start in range(10)]
+    rows = [_untold(request_row(float(start), of_one), 9) for start, of_one in enumerate(chunks)]
+    readings = [Reading(at_s=0.0, generation_tokens=0), Reading(at_s=10.0, generation_tokens=90)]
+    view = cut(make_cell(rows, readings=readings))
+    made = {check.check: check for check in verdicts(view)}
+    assert {name for name, check in made.items() if check.verdict == "FAIL"} == set()
+    assert made["counters"].verdict == "PASS"
+    assert made["usage"].verdict == "WARN"
+    assert "running count of tokens" in made["usage"].reason

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from speclab.errors import UserError
@@ -37,6 +38,15 @@ def identity(base_url: str) -> str:
     host = f"[{host}]" if ":" in host else host
     port = parts.port or {"http": 80, "https": 443}[parts.scheme]
     return urlunsplit((parts.scheme, f"{host}:{port}", _path(parts), "", ""))
+
+
+def is_loopback(url: str) -> bool:
+    """Return whether an address is this machine's own."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _path(parts: SplitResult) -> str:

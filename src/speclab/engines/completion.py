@@ -49,22 +49,31 @@ def request(root: str, authorized_by: str, body: dict[str, Any]) -> bytes:
     body : dict
         From `completion`.
     """
-    parts = urlsplit(root)
     content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
-    host = parts.netloc.rpartition("@")[2].encode("idna" if not parts.netloc.isascii() else "ascii").decode()
+    length = f"Content-Length: {len(content)}"
+    return _head("POST", root, PATH, authorized_by, "Content-Type: application/json", length) + content
+
+
+def page(root: str, path: str, authorized_by: str) -> bytes:
+    """Return the request for a page of the server."""
+    return _head("GET", root, path, authorized_by)
+
+
+def _head(method: str, root: str, path: str, authorized_by: str, *more: str) -> bytes:
+    parts = urlsplit(root)
+    host = parts.netloc.rpartition("@")[2].encode("ascii" if parts.netloc.isascii() else "idna").decode()
     lines = (
-        f"POST {quote(parts.path, safe='/%')}{PATH} HTTP/1.1",
+        f"{method} {quote(parts.path, safe='/%')}{path} HTTP/1.1",
         f"Host: {host}",
         "User-Agent: speclab",
-        "Accept: text/event-stream, application/json",
+        "Accept: */*",
         "Accept-Encoding: identity",
-        "Content-Type: application/json",
         f"Authorization: {authorized_by}",
-        f"Content-Length: {len(content)}",
+        *more,
         "",
         "",
     )
-    return "\r\n".join(lines).encode() + content
+    return "\r\n".join(lines).encode()
 
 
 def completion(model: str, text: str, sampling: Sampling) -> dict[str, Any]:

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import ipaddress
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 import httpx2
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient
 
 from speclab.engines import address, completion, counters, secrets, stream, writing
 from speclab.engines.base import Answer, EngineFailure, EngineIdentity, Opening, Reading
+from speclab.engines.http1 import NotHttp
+from speclab.engines.metrics_page import MetricsPage
 from speclab.engines.silence import Flight, Traffic
 from speclab.engines.stream import shown
 from speclab.engines.transport import CONNECT_WITHIN_S, Arrivals, Lost, NoConnection, Transport
@@ -108,10 +108,11 @@ class Endpoint:
         self._http = DefaultAsyncHttpxClient(
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
             timeout=httpx2.Timeout(None, connect=CONNECT_WITHIN_S),
-            trust_env=not _is_loopback(self._root),  # no proxy between this machine and itself
+            trust_env=not address.is_loopback(self._root),  # no proxy between this machine and itself
         )
         self._client = AsyncOpenAI(base_url=f"{self._root}/v1", api_key=api_key, http_client=self._http, max_retries=0)
         self._transport = Transport(self._root)
+        self._metrics = MetricsPage(self._root, self._authorized_by)
         self._traffic = Traffic(hung_after_s)
         self._patience: dict[Flight, asyncio.Timeout] = {}
         self._prepared: dict[str, bytes] = {}
@@ -199,9 +200,8 @@ class Endpoint:
         """
         loop = asyncio.get_running_loop()
         is_load = sampling is self._prepared_for
-        request = (self._prepared.get(answer.prompt.text) if is_load else None) or self._request(
-            answer.prompt, sampling
-        )
+        prepared = self._prepared.get(answer.prompt.text) if is_load else None
+        request = prepared or self._request(answer.prompt, sampling)
         arrivals = Arrivals()
         answer.unread = partial(stream.read, answer, arrivals, None, self._secrets)
         flight = Flight(arrivals, loop.time(), sampling.max_tokens)
@@ -240,14 +240,11 @@ class Endpoint:
         sent_s = loop.time()
         text = ""
         try:
-            response = await self._http.get(
-                f"{self._root}/metrics", headers={"Authorization": self._authorized_by}, timeout=METRICS_WITHIN_S
-            )
-            if response.status_code == httpx2.codes.OK:
-                text = response.text
-        except (httpx2.ConnectError, httpx2.ConnectTimeout):
+            async with asyncio.timeout(METRICS_WITHIN_S):
+                text = await self._metrics.text(self._transport)
+        except NoConnection:
             raise await self._why_gone() from None
-        except httpx2.HTTPError:
+        except (Lost, NotHttp, OSError):  # a timeout is one
             pass
         at_s = (sent_s + loop.time()) / 2
         try:
@@ -263,11 +260,11 @@ class Endpoint:
         """Send a request and wait for the end of its answer; why that did not come, where the connection was lost."""
         loop = asyncio.get_running_loop()
         self._traffic.take_off(flight)
-        answered = False
+        status = None
         try:
             async with asyncio.timeout(None) as self._patience[flight]:
                 await self._transport.exchange(request, flight.arrivals)
-            answered = True
+            status = flight.arrivals.head.status if flight.arrivals.head is not None else None
         except NoConnection:
             raise await self._why_gone() from None
         except Lost as lost:
@@ -280,7 +277,7 @@ class Endpoint:
             ) from None
         finally:
             self._patience.pop(flight, None)
-            self._traffic.land(flight, loop.time(), answered=answered)
+            self._traffic.land(flight, loop.time(), status)
         return None
 
     def _may_wait(self, arrivals: Arrivals) -> bool:
@@ -382,11 +379,3 @@ def opening(lab: Lab, arm: Arm, base_url: str, device: str, *, hung_after_s: flo
             yield endpoint
 
     return Opening(loop_factory=asyncio.new_event_loop, engine=engine)
-
-
-def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

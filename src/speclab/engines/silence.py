@@ -11,6 +11,7 @@ from __future__ import annotations
 import statistics
 from collections import deque
 from dataclasses import dataclass, field
+from http import HTTPStatus
 
 from speclab.engines.transport import Arrivals
 
@@ -96,11 +97,12 @@ class Traffic:
             self._sign_of_life_s = max(self._sign_of_life_s, flight.sent_s)
         self.flights.add(flight)
 
-    def land(self, flight: Flight, now_s: float, *, answered: bool) -> None:
-        """Note that a request is over; whatever its end, the server lives if it gave one."""
+    def land(self, flight: Flight, now_s: float, status: int | None) -> None:
+        """Note that a request is over, with the status of its whole response; None where that did not come."""
         self.flights.discard(flight)
-        if answered:
-            self._sign_of_life_s = now_s
+        if status is not None:
+            self._sign_of_life_s = now_s  # a server that refuses is not silent
+        if status == HTTPStatus.OK:
             self._answered.append((flight.sent_s, now_s))
 
     def is_hung(self, now_s: float) -> bool:

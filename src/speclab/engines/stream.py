@@ -185,7 +185,7 @@ class AnswerStream:
                 self._text.append(content)
             if finish_reason:
                 self._answer.finish_reason = finish_reason
-            gives = any(value for key, value in delta.items() if key != "role")
+            gives = bool(content) or any(value for key, value in delta.items() if key != "role")
             if gives:
                 self._untold_s.append(at_s)
                 self._untold_pieces.append(piece)

@@ -60,11 +60,11 @@ def tokens_per_step(cut: CellWindow) -> float | None:
 def draft_coverage(cut: CellWindow) -> float | None:
     """Return the share of row-steps that had a draft: drafts counted / decode events between the same two readings.
 
-    None where the server counts no drafts. It may pass 1 by a step's worth: the server counts a step before it
-    arrives here.
+    None where the server counts no drafts, or does not say what an event holds. It may pass 1 by a step's worth: the
+    server counts a step before it arrives here.
     """
     gain = gained(cut.record)
-    steps = len(cut.between_readings.decode)
+    steps = len(cut.between_readings.decode) if cut.tells_tokens_of_events else 0
     return None if gain is None or gain.drafts is None or not steps else gain.drafts / steps
 
 

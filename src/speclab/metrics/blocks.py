@@ -62,7 +62,7 @@ def blocks(cut: CellWindow, count: int = BLOCKS) -> pd.DataFrame:
         {
             "block": np.arange(count),
             "seconds": np.diff(borders_s),
-            "tokens": summed(cut.events.time_s, cut.events.tokens.astype(np.float64)),
+            "tokens": summed(cut.deliveries.time_s, cut.deliveries.tokens.astype(np.float64)),
             "decode_tokens": summed(decode.time_s, decode.tokens.astype(np.float64)),
             "steps": summed(decode.time_s),
             "gap_ms": summed(decode.time_s, decode.gap_s * MS_PER_S),

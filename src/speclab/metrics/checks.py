@@ -162,6 +162,8 @@ def event_is_step_check(cut: CellWindow, limit: float = 0.01, fail_above: float 
 def usage_check(cut: CellWindow, limit: float = 0.001, fail_above: float = 0.01) -> Check:
     """Check that tokens of the events add up to the server's usage of the answers that ended."""
     name, table = "usage", cut.requests
+    if not cut.tells_tokens_of_events:
+        return _not_offered(name, limit, "a running count of tokens, so nothing is known of steps")
     ended = (table["output_tokens"].notna() & table["error"].isna()).to_numpy()
     usage = float(table.loc[ended, "output_tokens"].sum())
     if not usage:

@@ -42,10 +42,15 @@ class Gain:
 
 
 def gained(record: CellRecord) -> Gain | None:
-    """Return what the counters gained between the window's two borders; None with fewer than two readings."""
-    if len(record.readings) < 2:
+    """Return what the counters gained between the window's two borders; None with fewer than two readings of them.
+
+    A reading that failed holds no counter at all and is no reading: counters run from the server's start, and what they
+    held before the window is not known from it. The first and the last that came are taken, at their own moments.
+    """
+    offered = [reading for reading in record.readings if any(getattr(reading, name) is not None for name in COUNTERS)]
+    if len(offered) < 2:
         return None
-    first, last = record.readings[0], record.readings[-1]
+    first, last = offered[0], offered[-1]
     resets = was_reset(record.readings)
 
     def difference(counter: str) -> float | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,7 @@ class Events:
     time_s : ndarray of float64, shape (events,)
         Seconds after the load's start.
     tokens : ndarray of int64, shape (events,)
-        Tokens delivered, at least 1.
+        Tokens delivered, at least 1; float64 shares of them where only an answer's total is known (`deliveries`).
     is_first : ndarray of bool, shape (events,)
         The request's first delivery, which ends its prefill. Every other delivery is a decode step of its row.
     gap_s : ndarray of float64, shape (events,)
@@ -76,6 +77,37 @@ def flatten(requests: pd.DataFrame) -> Events:
     gap_s[is_first] = np.nan
     start_s = requests["start_s"].to_numpy(dtype=np.float64)
     return Events(row, start_s[row] + after_us / US_PER_S, tokens, is_first, gap_s)
+
+
+def deliveries(requests: pd.DataFrame, events: Events) -> Events:
+    """Return all events of a cell whose server says only how many tokens a whole answer holds, or `events` themselves.
+
+    Such answers have events of zero tokens (`speclab.engines.base.UNTOLD`). The first then stands for one token, which
+    its prefill gave, and the others for even shares of the rest; those of an answer that did not end, for the mean
+    share of those that did. Sums over a window are exact but for the answers that cross its borders; a single event
+    says nothing.
+
+    Parameters
+    ----------
+    requests : pd.DataFrame
+        As in `speclab.record.schema.REQUEST_COLUMNS`.
+    events : Events
+        From `flatten`.
+    """
+    counts = np.array([len(offsets) for offsets in requests["event_us"]], dtype=np.int64)
+    if len(events) or not counts.any():
+        return events
+    tokens = requests["output_tokens"].where(requests["error"].isna()).to_numpy(dtype=np.float64, na_value=np.nan)
+    several = (counts > 1) & ~np.isnan(tokens)
+    if not several.any():
+        return events
+    usual = (tokens[several] - 1).sum() / (counts[several] - 1).sum()
+    share = np.where(several, (tokens - 1) / np.maximum(counts - 1, 1), usual)
+    ones = pd.Series([np.ones(count, dtype=np.int64) for count in counts], index=requests.index, dtype=object)
+    came = flatten(requests.assign(event_tokens=ones))
+    alone = came.is_first & (counts == 1)[came.row] & ~np.isnan(tokens)[came.row]
+    shares = np.where(came.is_first, 1.0, share[came.row])
+    return replace(came, tokens=cast("NDArray[np.int64]", np.where(alone, tokens[came.row], shares)))
 
 
 def _joined(column: pd.Series) -> NDArray[np.int64]:

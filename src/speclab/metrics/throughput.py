@@ -9,8 +9,11 @@ from speclab.metrics.window import CellWindow
 
 
 def system_throughput(cut: CellWindow) -> float:
-    """Return tokens whose event fell inside the window / the window's length, tok/s."""
-    return float(cut.events.tokens.sum()) / cut.window.length_s
+    """Return tokens whose event fell inside the window / the window's length, tok/s.
+
+    Where the server keeps no running count, the answers that cross a border give a share of their tokens.
+    """
+    return float(cut.delivered(cut.window).tokens.sum()) / cut.window.length_s
 
 
 def activity_throughput(cut: CellWindow) -> float | None:
@@ -69,7 +72,7 @@ def answering_by_law(cut: CellWindow) -> float | None:
     time_ms = time_per_output_token(cut)
     if time_ms is None:
         return None
-    return float(cut.decode.tokens.sum()) / cut.window.length_s * time_ms / MS_PER_S
+    return float(cut.delivered(cut.window).decode.tokens.sum()) / cut.window.length_s * time_ms / MS_PER_S
 
 
 def _mean_open(cut: CellWindow, since: str) -> float:

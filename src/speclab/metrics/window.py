@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from speclab.metrics.counters import gained
-from speclab.metrics.events import Events, flatten
+from speclab.metrics.events import Events, deliveries, flatten
 from speclab.record.cell import Cell
 from speclab.record.schema import CellRecord
 
@@ -57,6 +57,9 @@ class CellWindow:
         that came inside, no more and no less. Warm-up answers count here, because they share the server's steps.
     decode : Events
         Those of `events` that are decode steps.
+    deliveries : Events
+        All of the cell, for sums over time alone: `all_events`, or where the server keeps no running count of tokens
+        (there are no events then) the chunks of each answer with even shares of its tokens.
     """
 
     record: CellRecord
@@ -65,6 +68,7 @@ class CellWindow:
     all_events: Events
     events: Events
     decode: Events
+    deliveries: Events
 
     @cached_property
     def ended(self) -> pd.DataFrame:
@@ -81,23 +85,33 @@ class CellWindow:
 
     @cached_property
     def between_readings(self) -> Events:
-        """Events between the first and the last reading of the server's counters; what counters are held against."""
+        """Deliveries between the first and the last reading of the counters; what these are held against."""
         gain = gained(self.record)
         if gain is None:
-            return self.all_events.where(np.zeros(len(self.all_events), dtype=np.bool_))
-        return self.all_events.where(Window(gain.from_s, gain.to_s).holds(self.all_events.time_s))
+            return self.deliveries.where(np.zeros(len(self.deliveries), dtype=np.bool_))
+        return self.delivered(Window(gain.from_s, gain.to_s))
+
+    @property
+    def tells_tokens_of_events(self) -> bool:
+        """Whether the server said how many tokens each event holds; else findings about steps cannot be had."""
+        return len(self.all_events) > 0 or len(self.deliveries) == 0
+
+    def delivered(self, window: Window) -> Events:
+        """Return the deliveries inside a window."""
+        return self.deliveries.where(window.holds(self.deliveries.time_s))
 
 
 def cut(cell: Cell) -> CellWindow:
     """Return a cell cut at its window."""
     window = Window(*cell.record.window_s)
     events = flatten(cell.requests)
+    came = deliveries(cell.requests, events)
     first_s, last_s = (np.full(len(cell.requests), np.nan) for _ in range(2))
-    firsts = np.flatnonzero(events.is_first)
-    lasts = np.append(firsts[1:], len(events)) - 1 if len(firsts) else firsts
-    first_s[events.row[firsts]] = events.time_s[firsts]
-    last_s[events.row[firsts]] = events.time_s[lasts]
+    firsts = np.flatnonzero(came.is_first)
+    lasts = np.append(firsts[1:], len(came)) - 1 if len(firsts) else firsts
+    first_s[came.row[firsts]] = came.time_s[firsts]
+    last_s[came.row[firsts]] = came.time_s[lasts]
     requests = cell.requests.assign(first_s=first_s, last_s=last_s)
     inside = window.holds(events.time_s)
     decode = events.where(inside & ~events.is_first)
-    return CellWindow(cell.record, window, requests, events, events.where(inside), decode)
+    return CellWindow(cell.record, window, requests, events, events.where(inside), decode, came)

@@ -111,11 +111,15 @@ class Failure(Frozen):
 
 
 class ClientLag(Frozen):
-    """How late this client's event loop ran its timers, ms."""
+    """How late this client's event loop ran its timers, ms, and what it read at once."""
 
     mean_ms: float
     p99_ms: float
     max_ms: float
+    reads: int | None = None
+    """Reads from the network that brought events; None in a record from before they were counted."""
+    merged_reads: int | None = None
+    """Reads that brought more than one event of an answer: merged on the way, or by a client that came late."""
 
 
 class Made(Frozen):

@@ -147,7 +147,7 @@ def _record(
         failure=failure,
         window_s=asked.phases.window_s,
         readings=tuple(reading.model_copy(update={"at_s": reading.at_s - log.start_s}) for reading in log.readings),
-        client_lag=_lag(log.lags_s),
+        client_lag=_lag(log),
         client_clean_rate_per_s=clean_rate_per_s,
         provenance=provenance.of(identity, started_at, command=command, extra={"beside": beside} if beside else None),
     )
@@ -176,12 +176,17 @@ def _speaks(answer: Answer, from_s: float, to_s: float) -> bool:
     return bool(first < beyond)
 
 
-def _lag(lags_s: Sequence[float]) -> ClientLag | None:
-    if not lags_s:
+def _lag(log: CellLog) -> ClientLag | None:
+    if not log.lags_s:
         return None
-    lags_ms = 1e3 * np.asarray(lags_s)
+    lags_ms = 1e3 * np.asarray(log.lags_s)
+    reads, merged = (sum(getattr(answer, name) for answer in log.answers) for name in ("reads", "merged_reads"))
     return ClientLag(
-        mean_ms=float(lags_ms.mean()), p99_ms=float(np.percentile(lags_ms, 99)), max_ms=float(lags_ms.max())
+        mean_ms=float(lags_ms.mean()),
+        p99_ms=float(np.percentile(lags_ms, 99)),
+        max_ms=float(lags_ms.max()),
+        reads=reads or None,
+        merged_reads=merged if reads else None,
     )
 
 
