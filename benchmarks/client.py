@@ -1,7 +1,8 @@
 """How faithfully load generators see a stream whose gaps are known: `make bench-client`.
 
 speclab's client, `vllm bench serve` and GuideLLM, one after the other, against the same stub; the stub on one core and
-the client on the others. The table goes to ``data/derived/client/``, and from there to the book's appendix.
+the client on the others. The table goes to ``data/derived/client/``, and as the book's appendix shows it to
+``book/tables/client*.csv``.
 
 vLLM keeps every gap. GuideLLM keeps the first and the last token's time of each request and their number, and so only
 the mean gap of a request: its percentiles are those of the means, which hide what a single gap shows.
@@ -197,6 +198,26 @@ def main() -> None:
     }  # fmt: skip
     (out / "machine.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     print(f"kept in {paths.shown(out)}")
+    if given.out is None:
+        shown(made, about, paths.root() / "book" / "tables")
+
+
+def shown(made: list[Row], about: dict[str, object], tables: Path) -> None:
+    """Write the two tables of the book's page: what each client saw, and where and when."""
+    heads = ("client", "streams", "gap", "events/s", "p50", "p99", "mean", "lost", "p99 as sent")
+    lines = [heads]
+    for row in made:
+        name = f"{row.client} (means)" if row.gaps_of == "requests" else row.client
+        gaps = (f"{gap:.2f}" for gap in (row.p50_ms, row.p99_ms, row.mean_ms))
+        sent = "-" if row.stub_p99_ms is None else f"{row.stub_p99_ms:.2f}"
+        rate = f"{row.offered_per_s:,.0f}"
+        lines.append((name, str(row.streams), f"{row.gap_ms:g}", rate, *gaps, f"{row.lost:,}", sent))
+    versions = about["versions"]
+    assert isinstance(versions, dict)
+    facts = [("machine", about["machine"]), ("date", about["date"]), ("Python", about["python"]), *versions.items()]
+    for name, content in (("client", lines), ("client_machine", [("what", "value"), *facts])):
+        with (tables / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(content)
 
 
 def _short(value: object) -> object:

@@ -320,7 +320,7 @@ def test_within_a_load_answers_wait_to_be_settled_and_are_the_same_then() -> Non
         assert server.seen.bodies[0] == server.seen.bodies[1]
         return inside, unread, outside
 
-    inside, unread, outside = served(Script(tokens_per_event=(1, 2) * 9, event_gap_s=0.001), ask)
+    inside, unread, outside = served(Script(tokens_per_event=(1, 2) * 9, step_ms=1), ask)
     assert unread == 0
     assert list(inside.event_tokens) == list(outside.event_tokens) == [1, 2] * 9
     assert (inside.text, inside.output_tokens, inside.error) == (outside.text, 27, None)

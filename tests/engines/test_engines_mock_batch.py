@@ -12,7 +12,7 @@ import pytest
 from speclab.engines.base import Answer, Reading
 from speclab.engines.endpoint import Endpoint
 from speclab.engines.mock import MockServer, Script
-from speclab.engines.mock_batch import Batch
+from speclab.engines.mock_batch import RunningBatch
 from speclab.engines.mock_rows import Row
 from speclab.engines.mock_script import Acceptance, Change
 from speclab.engines.virtual_time import VirtualTimeLoop
@@ -41,11 +41,11 @@ def quick(**given: Any) -> Script:
     return Script.model_validate({"step_ms": 1, **given})
 
 
-def played(script: Script, rows: int, length_s: float, after: Callable[[Batch], None] = lambda _: None) -> Any:
+def played(script: Script, rows: int, length_s: float, after: Callable[[RunningBatch], None] = lambda _: None) -> Any:
     """Return a batch after some virtual time with some rows from its start, and each row's times and tokens."""
 
-    async def main() -> tuple[Batch, list[list[tuple[float, int]]]]:
-        loop, batch = asyncio.get_running_loop(), Batch(script)
+    async def main() -> tuple[RunningBatch, list[list[tuple[float, int]]]]:
+        loop, batch = asyncio.get_running_loop(), RunningBatch(script)
         events: list[list[tuple[float, int]]] = [[] for _ in range(rows)]
 
         def write_to(mine: list[tuple[float, int]]) -> Callable[[Row], None]:
@@ -143,6 +143,20 @@ def test_steps_keep_their_schedule_and_a_prompt_makes_one_longer() -> None:
     assert (sent.late_p99_ms, sent.gap_p50_ms) == (pytest.approx(0), pytest.approx(50))
     inside = batch.sent(from_s=0.1, to_s=0.2)  # steps at 0.13 and 0.18 s
     assert (inside.steps, inside.events) == (2, 4)
+
+
+def test_idle_time_is_no_gap() -> None:
+    async def main() -> tuple[int, float | None]:
+        script = Script(step_ms=10, answer_tokens=(3, 3))
+        batch = RunningBatch(script)
+        for number in range(2):
+            batch.add(Row(script, "prompt", {}, number, lambda row: None))
+            await asyncio.sleep(5)
+        sent = batch.sent()
+        return sent.steps, sent.gap_mean_ms
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        assert runner.run(main()) == (6, pytest.approx(10))
 
 
 def test_rows_beyond_the_cap_wait_for_a_place() -> None:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import json
 import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -74,16 +76,22 @@ def test_a_stub_that_does_not_start_is_named(monkeypatch: pytest.MonkeyPatch) ->
         raise AssertionError("started")
 
 
-def test_what_was_measured_is_kept_for_the_next_run(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_measured_is_kept_for_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPECLAB_ROOT", str(tmp_path))
     rates = iter([None, 400.0, 1600.0])
 
     def measured() -> CleanRate:
         return CleanRate(clean_rate_per_s=next(rates), tried=())
 
-    monkeypatch.setattr(selftest, "clean_rate", measured)
     kept = selftest.kept_clean_rate.__wrapped__
-    assert kept() is None, "a machine that is too busy: nothing is kept"
-    assert [kept(), kept()] == [400.0, 400.0]
-    assert selftest.keep_clean_rate().clean_rate_per_s == 1600.0
-    assert kept() == 1600.0
+    assert kept(measured) is None, "a machine that is too busy: nothing is kept"
+    assert [kept(measured), kept(measured)] == [400.0, 400.0]
+    assert selftest.keep_clean_rate(measured).clean_rate_per_s == 1600.0
+    assert kept(measured) == 1600.0
+
+
+def test_the_json_holds_the_rate_and_each_trial() -> None:
+    told = json.loads(search(lambda streams: a_trial(streams, lost=streams // 64)).model_dump_json())
+    assert told["clean_rate_per_s"] == 4_500
+    rows = [(row["streams"], row["rate_per_s"], row["is_clean"]) for row in told["tried"]]
+    assert rows[:3] == [(4, 400.0, True), (16, 1600.0, True), (64, 6400.0, False)]

@@ -18,7 +18,7 @@ from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
 from speclab.engines import mock_pages
-from speclab.engines.mock_batch import Batch
+from speclab.engines.mock_batch import RunningBatch
 from speclab.engines.mock_chunks import JSON, Chunks, error, response
 from speclab.engines.mock_script import Script
 from speclab.engines.mock_wire import Connection
@@ -72,7 +72,7 @@ class MockServer:
     def __init__(self, script: Script | None = None, port: int = 0, host: str = "127.0.0.1"):
         self.script = script or Script()
         self.seen = Seen()
-        self.batch = Batch(self.script)
+        self.batch = RunningBatch(self.script)
         self.chunks = Chunks(self.script)
         self.connections: set[Connection] = set()
         self._address = (host, port)

@@ -1,7 +1,7 @@
 """The mock's engine: rows that share their steps, on a schedule that does not slip.
 
 A step begins where the one before was due, not where it was noticed, so that a late timer delays one event and not all
-that follow. How late the engine was is kept (`Batch.sent`): a client is only judged by a stub that kept its time.
+that follow. How late the engine was is kept (`RunningBatch.sent`): a client is only judged by a stub that kept time.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ class Step(NamedTuple):
     """Loop time at which the last of them was."""
     events: int
     tokens: int
+    follows: bool
+    """Whether the one before ended where it began: nothing was idle in between."""
 
 
 class Sent(Frozen):
@@ -61,7 +63,7 @@ class Counters:
     """Drafts by the number of their tokens that were accepted."""
 
 
-class Batch:
+class RunningBatch:
     """The rows that are being served, and the loop that serves them.
 
     Parameters
@@ -86,6 +88,7 @@ class Batch:
         self._batch: dict[Row, None] = {}
         self._reads_prompts = False
         self._began_s = self._due_s = 0.0
+        self._follows = False
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, row: Row) -> None:
@@ -98,6 +101,7 @@ class Batch:
             row.serve(self._acceptance)
         self.waiting.append(row)
         if self._timer is None:  # requests that come at the same moment share their first step
+            self._follows = False
             self._timer = loop.call_at(now_s, self._begin, now_s)
 
     def drop(self, row: Row) -> None:
@@ -124,7 +128,7 @@ class Batch:
     def sent(self, from_s: float = -np.inf, to_s: float = np.inf) -> Sent:
         """Return what was sent between two loop times."""
         steps = [step for step in self._log if from_s <= step.due_s < to_s]
-        gaps_ms = 1000 * np.diff([step.last_s for step in steps])
+        gaps_ms = 1000 * np.diff([step.last_s for step in steps])[[step.follows for step in steps[1:]]]
         p50, p99 = np.percentile(gaps_ms, [50, 99]).tolist() if len(gaps_ms) else (None, None)
         return Sent(
             steps=len(steps),
@@ -185,7 +189,8 @@ class Batch:
                 del self.running[row]
             row.write(row)
         last_s = loop.time()
-        self._log.append(Step(due_s, first_s, last_s, len(batch), tokens))
+        self._log.append(Step(due_s, first_s, last_s, len(batch), tokens, self._follows))
+        self._follows = True
         length_s = due_s - self._began_s
         keeps_up = length_s > 0 and last_s - due_s < length_s
         self._begin(due_s if keeps_up else last_s)

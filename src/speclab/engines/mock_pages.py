@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from speclab.engines.mock_batch import Batch, Counters
+from speclab.engines.mock_batch import Counters, RunningBatch
 from speclab.engines.mock_script import Script
 
 NAMES: dict[str, dict[str, str]] = {
@@ -45,14 +45,14 @@ def models(script: Script) -> str:
     return script.models or json.dumps({"object": "list", "data": [{"id": script.model, "owned_by": "mock"}]})
 
 
-def metrics(script: Script, batch: Batch, since: list[dict[str, float]]) -> str:
+def metrics(script: Script, batch: RunningBatch, since: list[dict[str, float]]) -> str:
     """Return the page of counters and gauges in Prometheus' text format.
 
     Parameters
     ----------
     script : Script
         What is shown, and how it lies.
-    batch : Batch
+    batch : RunningBatch
         What is so.
     since : list of dict
         Counters of each engine at their last reset; empty where there was none.
@@ -70,7 +70,7 @@ def metrics(script: Script, batch: Batch, since: list[dict[str, float]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def counted(script: Script, batch: Batch) -> list[dict[str, float]]:
+def counted(script: Script, batch: RunningBatch) -> list[dict[str, float]]:
     """Return each engine's counters by our names; of speculation only where there is any."""
     return [_counts(script, counters) for counters in batch.counters]
 
@@ -85,7 +85,7 @@ def _samples(name: str, shown: dict[str, float]) -> Iterator[tuple[str, str]]:
             yield key, f',position="{position}"'
 
 
-def _gauges(script: Script, batch: Batch, number: int) -> dict[str, float]:
+def _gauges(script: Script, batch: RunningBatch, number: int) -> dict[str, float]:
     if not script.gauges:
         return {}
     running = sum(row.engine == number for row in (*batch.running, *batch.hanging))

@@ -67,7 +67,7 @@ class Pace(Chosen):
     changes: tuple[Change, ...] = ()
 
 
-class Answers(Chosen):
+class Answering(Chosen):
     """What is answered."""
 
     model: str = "mock"
@@ -157,12 +157,12 @@ class Faults(Chosen):
         return since >= 0 and since % self.fault_every == 0 and (self.fault_to is None or number < self.fault_to)
 
 
-class Script(Pace, Answers, Wire, Shown, Faults):
+class Script(Pace, Answering, Wire, Shown, Faults):
     """How a mock server behaves; the fields are those of its parts.
 
     See Also
     --------
-    Pace, Answers, Wire, Shown, Faults
+    Pace, Answering, Wire, Shown, Faults
     """
 
     @property

@@ -18,9 +18,11 @@ from contextlib import contextmanager, suppress
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import computed_field
 
 from speclab.config import Frozen
-from speclab.engines.endpoint import Endpoint
+from speclab.engines.base import EngineFailure
+from speclab.engines.endpoint import Endpoint, NotServing
 from speclab.engines.mock_batch import Sent
 from speclab.engines.mock_script import Script
 from speclab.errors import UserError
@@ -59,16 +61,19 @@ class Trial(Frozen):
     stub_p99_ms: float | None
     """The gaps as the stub sent them."""
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def rate_per_s(self) -> float:
         """Events that the stub is scripted to send, 1/s."""
         return 1000 * self.streams / self.gap_ms
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def is_disturbed(self) -> bool:
         """Whether the stub itself did not send as scripted: the trial then says nothing about the client."""
         return self.stub_p99_ms is None or abs(self.stub_p99_ms / self.gap_ms - 1) > MOST_P99
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def is_clean(self) -> bool:
         """Whether the client saw what was sent."""
@@ -125,7 +130,10 @@ def trial(url: str, streams: int, gap_ms: float, phases: Phases = PHASES) -> Tri
     UserError
         A request failed.
     """
-    log = asyncio.run(_load(url, streams, phases))
+    try:
+        log = asyncio.run(_load(url, streams, phases))
+    except (NotServing, EngineFailure) as failure:
+        raise UserError(f"the stub of the self-test does not serve: {failure.reason}", "try --no-selftest") from None
     failed = next((answer.error for answer in log.answers if answer.error), log.failure)
     if failed:
         raise UserError(f"the self-test's load failed: {failed}", "try --no-selftest")
@@ -168,6 +176,8 @@ def sent_by(url: str, from_s: float, to_s: float) -> Sent:
 
 async def _load(url: str, streams: int, phases: Phases) -> CellLog:
     async with Endpoint(url, "mock", "stub") as endpoint:
+        await endpoint.probe()  # as before every cell: what a client does for the first time takes longer
+        await endpoint.read()
         return await run_cell(endpoint, _PROMPTS, streams, phases, Sampling(max_tokens=max(ANSWER_TOKENS)))
 
 

@@ -95,9 +95,9 @@ def search(attempt: Callable[[int], Trial]) -> CleanRate:
     return CleanRate(clean_rate_per_s=None if cannot_tell else rate, tried=tuple(tried))
 
 
-def keep_clean_rate() -> CleanRate:
+def keep_clean_rate(measure: Callable[[], CleanRate] = clean_rate) -> CleanRate:
     """Measure the clean rate anew, and keep it for `kept_clean_rate`."""
-    measured = clean_rate()
+    measured = measure()
     if measured.clean_rate_per_s is not None:
         keep(KEPT, key(), measured.clean_rate_per_s)
     return measured
@@ -108,14 +108,14 @@ class _TooBusyError(Exception):
 
 
 @cache
-def kept_clean_rate() -> float | None:
+def kept_clean_rate(measure: Callable[[], CleanRate] = clean_rate) -> float | None:
     """Return the clean rate of this client on this machine, 1/s: measured once, and kept until the code changes.
 
     None where the machine was too busy to tell.
     """
 
     def measured() -> float:
-        rate = clean_rate().clean_rate_per_s
+        rate = measure().clean_rate_per_s
         if rate is None:
             raise _TooBusyError
         return rate
