@@ -75,7 +75,8 @@ OF_A_CELL = (
     ),
     CheckEntry(
         "client rate",
-        "does this client see as many events a second as came? Beyond its clean rate a cell shows the client, not the server",
+        "does this client see as many events a second as came? Beyond its clean rate a cell shows the client, not the "
+        "server",
         f"at most {pace.CLEAN_RATE:.0%} of the clean rate",
         "above; WARN where no self-test was made",
         "run the client on faster cores with nothing else to do (`speclab selftest`), or fewer in flight",
