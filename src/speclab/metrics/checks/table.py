@@ -182,8 +182,8 @@ OF_A_CELL = (
         "is acceptance the same before and after a quarter, half and three quarters of the window?",
         f"within {drift.MOVE.passes:.0%}, or within what chance makes of these answers",
         f"beyond {drift.MOVE.fails:.0%}, and beyond what chance makes in {drift.FAILS_AT:.1%} of cells",
-        "where the window holds few answers of each slot, lengthen it: all began together, and acceptance differs over an "
-        "answer; otherwise find out what changed on the server, and run it again",
+        "where the window holds few answers of each slot, lengthen it: all began together, and acceptance differs over "
+        "an answer; otherwise find out what changed on the server, and run it again",
         DRAFTS,
         drift.acceptance_check,
     ),
