@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ from speclab import lab as labs
 from speclab.engines import simulated
 from speclab.engines.base import Answer, EngineFailure, Opening
 from speclab.load.closed_loop import CellLog
-from speclab.metrics.checks.load import request_errors_check
+from speclab.metrics.checks.load import ERRORS
 from speclab.prompts.base import Prompt
 from speclab.record import store
 from speclab.record.schema import CellRecord, CellSpec
@@ -172,4 +171,4 @@ def test_a_server_that_is_silent_to_the_end_of_the_window_hung(moment_s: float, 
 
 
 def test_the_limit_of_failed_requests_is_the_checks() -> None:
-    assert inspect.signature(request_errors_check).parameters["fail_above"].default == session.MOST_FAILED
+    assert ERRORS.fails == session.MOST_FAILED
