@@ -134,7 +134,7 @@ class Bar:
         self._show(text, of_cell_s=0.0 if reading is None else elapsed_s)
 
     def starting(self, arm: str, elapsed_s: float, last_line: str | None) -> None:
-        """Show how far a server's start is; `last_line` is None at its end (`speclab.run.arms.Starting`)."""
+        """Show how far a server's start is; `last_line` is None at its end (`speclab.run.arms.ArmStarting`)."""
         if last_line is None:
             self._estimate.started(elapsed_s)
             self._said_s = 0.0

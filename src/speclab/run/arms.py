@@ -32,7 +32,7 @@ from speclab.run.kept import absent, made, plan_kept, public, recorded, without_
 from speclab.run.plan import ArmPlan, plan_arm
 from speclab.run.session import Progress
 
-Starting = Callable[[str, float, str | None], None]
+ArmStarting = Callable[[str, float, str | None], None]
 """Told an arm whose server starts, for how long it has, s, and the last line of its log; None once it has ended."""
 
 
@@ -80,7 +80,7 @@ def run(
     *plans: ArmPlan,
     repeat: int | None = None,
     progress: Progress | None = None,
-    starting: Starting | None = None,
+    starting: ArmStarting | None = None,
     selftest: bool = True,
 ) -> int:
     """Run what is missing of a plan, of one repeat or of all; return how many cells were run.
@@ -126,7 +126,7 @@ def _folder(plan: ArmPlan) -> Path:
     return store.arm_folder(plan.data / "runs", plan.cells[0])
 
 
-def _opening(plan: ArmPlan, asked: CellSpec, starting: Starting | None) -> Opening:
+def _opening(plan: ArmPlan, asked: CellSpec, starting: ArmStarting | None) -> Opening:
     _refuse_secrets(plan)
     log_file = _folder(plan) / "server.log"
     tell = None if starting is None else partial(starting, plan.arm.arm)

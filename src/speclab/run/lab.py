@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from speclab.results import lab_tables
-from speclab.run.arms import Starting, run, tables_of
+from speclab.run.arms import ArmStarting, run, tables_of
 from speclab.run.plan import ArmPlan
 from speclab.run.session import Progress
 
@@ -14,7 +14,7 @@ def run_lab(
     plans: Sequence[ArmPlan],
     *,
     progress: Progress | None = None,
-    starting: Starting | None = None,
+    starting: ArmStarting | None = None,
     selftest: bool = True,
 ) -> list[lab_tables.Tables]:
     """Run what is missing of some arms of one lab and return each arm's tables.
@@ -28,7 +28,7 @@ def run_lab(
     progress : callable, optional
         Told how far each cell is (`speclab.run.session.Progress`).
     starting : callable, optional
-        Told how far the start of a server is (`speclab.run.arms.Starting`).
+        Told how far the start of a server is (`speclab.run.arms.ArmStarting`).
     selftest : bool
         Measure first what this client sees cleanly (`speclab.run.run`).
 
