@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import ast
 import base64
+import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 import posing
+from speclab import paths
 from speclab.config import read_yaml
 from speclab.errors import UserError
 
@@ -91,6 +96,75 @@ def test_g3_a_server_of_our_own_that_prints_its_variables_gives_no_key_away(root
     assert "'HF_TOKEN': '[redacted]'" in log.read_text()
     assert "http://proxy.example:3128" in log.read_text()
     assert found(root, *said) == []
+
+
+class Echo(BaseHTTPRequestHandler):
+    """Serves one model, and quotes the key that it was given in the error of every second completion."""
+
+    asked = 0
+
+    def do_GET(self) -> None:
+        self._answer(200, {"data": [{"id": "org/posed"}]} if self.path == "/v1/models" else {})
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        key = self.headers["Authorization"]
+        Echo.asked += 1
+        if Echo.asked > 2 and Echo.asked % 2:
+            self._answer(429, {"error": {"message": f"quota exceeded for key {key}", "type": "quota"}})
+            return
+        usage = {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4}
+        choice = {"index": 0, "delta": {"content": "x"}, "finish_reason": "stop"}
+        chunks = [{"choices": [choice], "usage": usage}, {"choices": [], "usage": usage}]
+        if Echo.asked > 2 and Echo.asked % 4 == 0:
+            chunks = [{"error": {"message": f"the key {key} has expired"}}]
+        lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
+        self._send(200, "text/event-stream", "".join([*lines, "data: [DONE]\n\n"]))
+
+    def _answer(self, status: int, content: object) -> None:
+        self._send(status, "application/json", json.dumps(content))
+
+    def _send(self, status: int, kind: str, text: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(text.encode())))
+        self.end_headers()
+        with suppress(ConnectionError):  # a cell that ends closes its connections
+            self.wfile.write(text.encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def echoing() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_g3_a_server_that_quotes_its_key_gives_no_key_away(root: Path) -> None:
+    given = ("--engine", "endpoint", "--arms", "baseline")
+    notebook = [sys.executable, "-m", "papermill", "--engine", "speclab", "--no-progress-bar",
+                str(paths.root() / "notebooks" / "run_arm.ipynb"), str(root / "out.ipynb"), "-p", "lab", "secrets",
+                "-p", "engine", "endpoint"]  # fmt: skip
+    with echoing() as host:
+        url = f"http://{USER}:{quote(PASSWORD)}@{host}/v1"
+        said = [speclab(root, "run", "secrets", "--no-selftest", *given, "--base-url", url)]
+        said += [speclab(root, words, "secrets", "--engine", "endpoint") for words in ("show", "check")]
+        made = subprocess.run(
+            notebook, capture_output=True, text=True, check=False,
+            env={**os.environ, **KEYS, "SPECLAB_ROOT": str(root), "SPECLAB_BASE_URL": url},
+        )  # fmt: skip
+    assert "quota exceeded for key" in said[0], said[0]
+    assert (root / "out.ipynb").exists(), made.stderr
+    assert found(root, *said, made.stdout, made.stderr) == []
 
 
 @pytest.mark.parametrize("tag", ["!!python/object/apply:os.system", "!!python/name:os.system", "!!python/object:os.x"])
