@@ -6,7 +6,7 @@ import json
 import pytest
 
 from speclab.lab import Phases, Sampling, Speculation
-from speclab.record.schema import LATER, CellSpec
+from speclab.record.schema import LATER, MAY_DIFFER, CellSpec
 
 
 @pytest.fixture
@@ -20,10 +20,21 @@ def baseline() -> CellSpec:
 
 def test_a_field_that_came_later_leaves_older_hashes_as_they_were(baseline: CellSpec) -> None:
     content = baseline.model_dump(mode="json")
-    assert [content.pop(name) for name in LATER] == [None, None]
+    assert {content.pop(name) for name in LATER} == {None}
     assert baseline.sha256 == hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     assert baseline.model_copy(update={"endpoint": "http://a:80"}).sha256 != baseline.sha256
     assert baseline.model_copy(update={"drafter_shape_sha256": "0"}).sha256 != baseline.sha256
+
+
+def test_a_plan_gives_windows_of_other_lengths_under_the_same_conditions(baseline: CellSpec) -> None:
+    planned = baseline.model_copy(update={"planned": True})
+    longer = planned.model_copy(update={"arm": "ngram-k8", "phases": Phases(length_s=90)})
+    assert longer.conditions == planned.conditions != baseline.conditions
+    assert longer.sha256 != planned.sha256 != baseline.sha256
+    kept = {name: value for name, value in baseline.model_dump(mode="json").items() if name not in MAY_DIFFER}
+    del kept["planned"]
+    digest = hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
+    assert baseline.conditions == f"sha256:{digest[:12]}", "records from before plans keep theirs"
 
 
 def test_speculation_and_the_servers_place_may_differ(baseline: CellSpec) -> None:
