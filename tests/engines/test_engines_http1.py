@@ -10,7 +10,7 @@ from arrived import EVENT_STREAM, LAST_CHUNK, chunked, response, sized
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speclab.engines.http1 import Body, Framing, Head, NotHttp, body, head
+from speclab.engines.http1 import Body, Framing, NotHttp, ResponseHead, body, head
 
 PARTS = st.lists(st.binary(min_size=1, max_size=12) | st.sampled_from([b"0\r\n\r\n", b"\r\n\r\n", b"data: x\n\n"]))
 
@@ -40,7 +40,7 @@ def by_h11(pieces: list[bytes]) -> tuple[int, bytes, list[int], bool]:
     return status, content, ends, has_ended
 
 
-def ours(pieces: list[bytes]) -> tuple[Head, Body, list[bool]]:
+def ours(pieces: list[bytes]) -> tuple[ResponseHead, Body, list[bool]]:
     framing = Framing()
     ended = [framing.look(piece) for piece in pieces]
     assert framing.head is not None

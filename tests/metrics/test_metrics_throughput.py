@@ -110,7 +110,7 @@ def test_g11_answers_that_did_not_end_give_what_the_others_chunks_hold(request_r
 
 
 def test_g11_a_server_without_a_running_count_fails_no_check_for_it(request_row, make_cell):
-    chunks = [[(start + 0.1, 0), (start + 1.0, 0)] for start in range(10)]
+    chunks = [[(start + 0.1, 0), (start + 0.99, 0)] for start in range(10)]
     rows = [_untold(request_row(float(start), of_one), 9) for start, of_one in enumerate(chunks)]
     readings = [Reading(at_s=0.0, generation_tokens=0), Reading(at_s=10.0, generation_tokens=90)]
     view = cut(make_cell(rows, readings=readings))

@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from speclab.engines.http1 import Head
+from speclab.engines.http1 import ResponseHead
 from speclab.engines.stream import STREAM_OPTIONS
 from speclab.errors import UserError
 from speclab.lab import Sampling
@@ -92,7 +92,7 @@ def completion(model: str, text: str, sampling: Sampling) -> dict[str, Any]:
     return body
 
 
-def retry_after_s(head: Head) -> float | None:
+def retry_after_s(head: ResponseHead) -> float | None:
     """Return how long a server that refuses asks to wait, s; None where it does not say, or not in numbers.
 
     A date is taken against the server's own clock, which it sends along.

@@ -22,7 +22,7 @@ from speclab.engines import address, completion, counters, secrets, stream, writ
 from speclab.engines.base import Answer, EngineFailure, EngineIdentity, Opening, Reading
 from speclab.engines.http1 import NotHttp
 from speclab.engines.metrics_page import MetricsPage
-from speclab.engines.silence import Flight, Traffic
+from speclab.engines.silence import Flight, Flights
 from speclab.engines.stream import shown
 from speclab.engines.transport import CONNECT_WITHIN_S, Arrivals, Lost, NoConnection, Transport
 from speclab.engines.writing import TextAnswer
@@ -113,7 +113,7 @@ class Endpoint:
         self._client = AsyncOpenAI(base_url=f"{self._root}/v1", api_key=api_key, http_client=self._http, max_retries=0)
         self._transport = Transport(self._root)
         self._metrics = MetricsPage(self._root, self._authorized_by)
-        self._traffic = Traffic(hung_after_s)
+        self._flights = Flights(hung_after_s)
         self._patience: dict[Flight, asyncio.Timeout] = {}
         self._prepared: dict[str, bytes] = {}
         self._prepared_for: Sampling | None = None
@@ -210,7 +210,7 @@ class Endpoint:
         except TimeoutError:
             lost = None
             if flight.given_up is None:
-                reason = f"no token for any request in {self._traffic.hung_after_s:g} s, with requests in flight"
+                reason = f"no token for any request in {self._flights.hung_after_s:g} s, with requests in flight"
                 raise EngineFailure("hung", reason, self._log_tail()) from None
         head = arrivals.head
         whole = lost is None and flight.given_up is None
@@ -259,7 +259,7 @@ class Endpoint:
     async def _exchange(self, flight: Flight, request: bytes) -> str | None:
         """Send a request and wait for the end of its answer; why that did not come, where the connection was lost."""
         loop = asyncio.get_running_loop()
-        self._traffic.take_off(flight)
+        self._flights.take_off(flight)
         status = None
         try:
             async with asyncio.timeout(None) as self._patience[flight]:
@@ -277,7 +277,7 @@ class Endpoint:
             ) from None
         finally:
             self._patience.pop(flight, None)
-            self._traffic.land(flight, loop.time(), status)
+            self._flights.land(flight, loop.time(), status)
         return None
 
     def _may_wait(self, arrivals: Arrivals) -> bool:
@@ -290,12 +290,12 @@ class Endpoint:
     async def _watch_for_silence(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(self._traffic.hung_after_s / 10)
+            await asyncio.sleep(self._flights.hung_after_s / 10)
             now_s = loop.time()
-            if self._traffic.is_hung(now_s):
+            if self._flights.is_hung(now_s):
                 for patience in self._patience.values():
                     patience.reschedule(now_s)
-            for flight, reason in self._traffic.given_up(now_s):
+            for flight, reason in self._flights.given_up(now_s):
                 flight.given_up = reason
                 self._patience[flight].reschedule(now_s)
 

@@ -22,7 +22,7 @@ class NotHttp(ValueError):  # noqa: N818 - what a server did, told in one line
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class ResponseHead:
     """Status line and headers.
 
     Attributes
@@ -89,13 +89,13 @@ class Framing:
 
     Attributes
     ----------
-    head : Head, optional
+    head : ResponseHead, optional
         Once it has come.
     has_ended : bool
         Whether the last byte of the response has come.
     """
 
-    head: Head | None = None
+    head: ResponseHead | None = None
     has_ended: bool = False
     _rest: bytes = b""
     _received: int = 0
@@ -130,7 +130,7 @@ class Framing:
         return self.has_ended
 
 
-def head(data: bytes) -> Head | None:
+def head(data: bytes) -> ResponseHead | None:
     """Return the head at the beginning of some bytes; None where it has not come whole.
 
     Interim responses (1xx) before it are passed over.
@@ -163,15 +163,15 @@ def head(data: bytes) -> Head | None:
                 raise NotHttp("its length is no number")
             if version == "HTTP/1.0":
                 headers.setdefault("connection", "close")
-            return Head(int(status), headers, start)
+            return ResponseHead(int(status), headers, start)
 
 
-def body(head: Head, pieces: Sequence[bytes]) -> Body:
+def body(head: ResponseHead, pieces: Sequence[bytes]) -> Body:
     """Return the body that some pieces hold, as far as it has come.
 
     Parameters
     ----------
-    head : Head
+    head : ResponseHead
         Of the response.
     pieces : sequence of bytes
         All that came, the head included.

@@ -76,7 +76,7 @@ class Flight:
 
 
 @dataclass(slots=True)
-class Traffic:
+class Flights:
     """The requests under way, and the last that were answered.
 
     Parameters
@@ -87,19 +87,19 @@ class Traffic:
     """
 
     hung_after_s: float
-    flights: set[Flight] = field(default_factory=set)
+    under_way: set[Flight] = field(default_factory=set)
     _answered: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=_RECENT))
     _sign_of_life_s: float = float("-inf")
 
     def take_off(self, flight: Flight) -> None:
         """Note that a request is sent; the first after a pause is the server's next chance to speak."""
-        if not self.flights:
+        if not self.under_way:
             self._sign_of_life_s = max(self._sign_of_life_s, flight.sent_s)
-        self.flights.add(flight)
+        self.under_way.add(flight)
 
     def land(self, flight: Flight, now_s: float, status: int | None) -> None:
         """Note that a request is over, with the status of its whole response; None where that did not come."""
-        self.flights.discard(flight)
+        self.under_way.discard(flight)
         if status is not None:
             self._sign_of_life_s = now_s  # a server that refuses is not silent
         if status == HTTPStatus.OK:
@@ -107,15 +107,15 @@ class Traffic:
 
     def is_hung(self, now_s: float) -> bool:
         """Return whether nobody under way has heard of the server for too long."""
-        for flight in self.flights:
+        for flight in self.under_way:
             flight.look()
             if flight.spoke_s > flight.sent_s:
                 self._sign_of_life_s = max(self._sign_of_life_s, flight.spoke_s)
-        return bool(self.flights) and now_s - self._sign_of_life_s > self.hung_after_s
+        return bool(self.under_way) and now_s - self._sign_of_life_s > self.hung_after_s
 
     def given_up(self, now_s: float) -> list[tuple[Flight, str]]:
         """Return the requests that are stuck or endless as of the last look, each with the reason."""
-        reasons = [(flight, flight.endless or self._stuck(flight, now_s)) for flight in self.flights]
+        reasons = [(flight, flight.endless or self._stuck(flight, now_s)) for flight in self.under_way]
         return [(flight, reason) for flight, reason in reasons if reason is not None]
 
     def _stuck(self, flight: Flight, now_s: float) -> str | None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import cast
 from urllib.parse import urlsplit
 
-from speclab.engines.http1 import Body, Framing, Head, NotHttp, body
+from speclab.engines.http1 import Body, Framing, NotHttp, ResponseHead, body
 
 CONNECT_WITHIN_S = 5.0
 READ_BYTES = 64 * 1024
@@ -57,7 +57,7 @@ class Arrivals:
     framing: Framing = field(default_factory=Framing)
 
     @property
-    def head(self) -> Head | None:
+    def head(self) -> ResponseHead | None:
         """Status and headers; None where they have not come."""
         return self.framing.head
 
