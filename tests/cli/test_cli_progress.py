@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from speclab.cli.progress import SERVER_START_S, Bar, Estimate, seconds_left
+from speclab.cli.progress import SERVER_START_S, Bar, TimeLeft, seconds_left
 from speclab.engines import EngineOptions
 from speclab.engines.base import Reading
 from speclab.run.plan import ArmPlan, plan_arm
@@ -25,7 +25,7 @@ def plan(out: Path, engine: str = "vllm") -> ArmPlan:
 
 def test_g9_the_estimate_only_falls_while_a_server_starts_and_cells_run(tmp_path: Path) -> None:
     one = plan(tmp_path)
-    estimate = Estimate([one])
+    estimate = TimeLeft([one])
     told = [estimate.left_s()]
     assert told == [seconds_left([one])] == [4 * LENGTH_S + 2 * SERVER_START_S]
     told += [estimate.left_s(of_start_s=second) for second in range(1, 45)]
@@ -41,7 +41,7 @@ def test_g9_the_estimate_only_falls_while_a_server_starts_and_cells_run(tmp_path
 
 
 def test_g9_a_start_beyond_the_estimate_stands_still_and_the_next_is_taken_to_be_as_long(tmp_path: Path) -> None:
-    estimate = Estimate([plan(tmp_path)])
+    estimate = TimeLeft([plan(tmp_path)])
     rest = 4 * LENGTH_S + SERVER_START_S
     assert estimate.left_s(of_start_s=70.0) == estimate.left_s(of_start_s=80.0) == rest
     estimate.started(80.0)
@@ -49,7 +49,7 @@ def test_g9_a_start_beyond_the_estimate_stands_still_and_the_next_is_taken_to_be
 
 
 def test_a_cell_that_failed_at_once_takes_its_whole_length_off_the_estimate(tmp_path: Path) -> None:
-    estimate = Estimate([plan(tmp_path)])
+    estimate = TimeLeft([plan(tmp_path)])
     estimate.started(1.0)
     for left in (3, 2, 1, 0):
         estimate.ended(LENGTH_S)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from array import array
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -42,7 +43,9 @@ Answers = Callable[[int, bytes], Sequence[bytes | None]]
 
 
 @asynccontextmanager
-async def raw_server(answers: Answers, *, closes: bool = False) -> AsyncIterator[str]:
+async def raw_server(
+    answers: Answers, *, closes: bool = False, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[str]:
     """Serve given bytes; yield the server's address.
 
     With `closes` a connection ends after its answer, with a reset where pieces end with an empty one.
@@ -76,9 +79,9 @@ async def raw_server(answers: Answers, *, closes: bool = False) -> AsyncIterator
         tasks.discard(task)
         writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
     try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
         server.close()
         for task in list(tasks):

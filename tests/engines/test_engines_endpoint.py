@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import itertools
 import json
@@ -324,6 +325,33 @@ def test_within_a_load_answers_wait_to_be_settled_and_are_the_same_then() -> Non
     assert unread == 0
     assert list(inside.event_tokens) == list(outside.event_tokens) == [1, 2] * 9
     assert (inside.text, inside.output_tokens, inside.error) == (outside.text, 27, None)
+
+
+def test_beyond_the_memory_for_it_answers_are_read_as_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("speclab.engines.endpoint.MOST_UNREAD_BYTES", 8000)
+    prompts = PromptSet(measured=(Prompt("chat", "chat/00", "Why is the sky blue?"),), warm_up=())
+
+    async def ask(_: MockServer, endpoint: Endpoint) -> list[int]:
+        sampling = Sampling()
+        with endpoint.load(prompts, sampling):
+            return [len((await answered(endpoint, sampling)).event_s) for _ in range(2)]
+
+    # an answer of 18 events is some 5 kB long: there is room for one
+    assert served(Script(tokens_per_event=(1, 2) * 9, event_gap_s=0.001), ask) == [0, 18]
+
+
+def test_a_client_without_a_connection_left_is_no_dead_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ask(_: MockServer, endpoint: Endpoint) -> Answer:
+        async def none_left(*_: object, **__: object) -> None:
+            raise OSError(errno.EMFILE, "Too many open files")
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", none_left)
+        return await answered(endpoint)
+
+    with pytest.raises(EngineFailure) as failure:
+        served(Script(), ask)
+    assert failure.value.kind == "client error"
+    assert "Too many open files" in failure.value.reason
 
 
 def test_the_collector_of_cycles_rests_within_a_load_and_runs_again_after_it() -> None:

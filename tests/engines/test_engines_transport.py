@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import ssl
+import subprocess
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -148,3 +152,46 @@ def test_cancelling_closes_the_connection_and_keeps_what_came() -> None:
 
     arrivals = over(lambda *_: [EVENT_STREAM + chunked(b"data: a\n\n"), None], ask)
     assert content(arrivals) == b"data: a\n\n"
+
+
+@pytest.fixture
+def certified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
+    """Return how a server serves under a certificate that this process trusts."""
+    if shutil.which("openssl") is None:
+        pytest.skip("makes its certificate with openssl")
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
+    words = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1"
+    command = ["openssl", *words.split(), "-keyout", key, "-out", certificate]
+    subprocess.run(command, check=True, capture_output=True)
+    monkeypatch.setenv("SSL_CERT_FILE", certificate)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return context
+
+
+def test_a_stream_over_tls_is_the_same(certified: ssl.SSLContext) -> None:
+    parts = [b"data: %d\n\n" % number for number in range(40)]
+    pieces = [EVENT_STREAM, *map(chunked, parts), b"0\r\n\r\n"]
+
+    async def main() -> list[Arrivals]:
+        async with asyncio.timeout(60), raw_server(lambda *_: pieces, tls=certified) as url:
+            transport = Transport(url)
+            try:
+                return [await got(transport) for _ in range(2)]
+            finally:
+                await transport.close()
+
+    assert [content(arrivals) for arrivals in asyncio.run(main())] == [b"".join(parts)] * 2
+
+
+def test_a_certificate_that_is_not_trusted_gives_no_connection(
+    certified: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE")
+
+    async def main() -> None:
+        async with raw_server(lambda *_: [], tls=certified) as url:
+            await got(Transport(url))
+
+    with pytest.raises(NoConnection, match="certificate"):
+        asyncio.run(main())

@@ -57,7 +57,7 @@ def test_every_flag_of_every_arm_is_known_and_written_as_its_parser_takes_it(
 
 
 def test_every_flag_and_variable_that_the_doctor_speaks_of_is_known(known: dict[str, set[str]]) -> None:
-    assert {flags.SIZES, flags.LARGEST, "compilation-config", "enforce-eager", "stream-interval"} <= known["flags"]
+    assert {graphs.SIZES, graphs.LARGEST, "compilation-config", "enforce-eager", "stream-interval"} <= known["flags"]
     assert {name for name in machine.TOLD if name.startswith("VLLM_")} <= known["environment"]
 
 

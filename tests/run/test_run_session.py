@@ -172,3 +172,26 @@ def test_a_server_that_is_silent_to_the_end_of_the_window_hung(moment_s: float, 
 
 def test_the_limit_of_failed_requests_is_the_checks() -> None:
     assert ERRORS.fails == session.MOST_FAILED
+
+
+def test_a_record_counts_the_reads_that_brought_several_events(tmp_path: Path) -> None:
+    inner = opening("baseline", [])
+
+    class Merging:
+        def __init__(self, engine: Any) -> None:
+            self.engine, self.identity, self.read, self.load = engine, engine.identity, engine.read, engine.engine.load
+
+        async def send(self, answer: Any, sampling: Any) -> None:
+            answer.reads, answer.merged_reads = 5, 2
+            await self.engine.send(answer, sampling)
+
+    @asynccontextmanager
+    async def engine() -> AsyncIterator[Any]:
+        async with inner.engine() as up:
+            yield Merging(up)
+
+    (record,) = hold({"baseline": Opening(inner.loop_factory, engine)}, cells_of("baseline", 4), tmp_path)
+    assert record.client_lag is not None
+    assert record.client_lag.reads is not None
+    assert record.client_lag.reads % 5 == 0
+    assert record.client_lag.merged_reads == record.client_lag.reads * 2 // 5

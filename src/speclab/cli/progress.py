@@ -60,7 +60,7 @@ def overview(plans: Sequence[ArmPlan]) -> Table:
     return table
 
 
-class Estimate:
+class TimeLeft:
     """How long a sweep still takes, s, by the lengths of its cells and the starts that were seen.
 
     It does not follow the pace so far: that is a server's start at first and a cell's later, and what is left would
@@ -106,7 +106,7 @@ class Bar:
         self.ran = 0
         self._console = console
         self._cells = len(missing)
-        self._estimate = Estimate(plans)
+        self._estimate = TimeLeft(plans)
         self._whole_s = self._estimate.left_s()
         self._last: tuple[CellSpec, Reading] | None = None
         self._said_s = 0.0

@@ -154,7 +154,8 @@ class _Connection(asyncio.BufferedProtocol):
     def __init__(self, loop: asyncio.AbstractEventLoop, buffer: bytearray, open_ones: set[_Connection]):
         self._loop = loop
         self._time = loop.time
-        self._buffer = buffer  # of all connections: a loop fills it for one of them at a time
+        # one buffer for all connections: a loop fills it for one of them at a time. As a view, since asyncio's TLS
+        # reads into slices of it, and a slice of a bytearray is a copy
         self._view = memoryview(buffer)
         self._open_ones = open_ones
         self._transport: asyncio.Transport | None = None
@@ -189,8 +190,8 @@ class _Connection(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", transport)
         self._open_ones.add(self)
 
-    def get_buffer(self, sizehint: int) -> bytearray:
-        return self._buffer
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._view
 
     def buffer_updated(self, nbytes: int) -> None:
         self._stamp(self._time())
