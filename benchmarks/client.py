@@ -75,20 +75,24 @@ class Seen:
 def of_vllm(python: Path, url: str, streams: int, folder: Path) -> Seen:
     """Return what `vllm bench serve` saw, run by the interpreter of an environment that holds vLLM."""
     prompts = folder / "prompts.jsonl"
-    lines = (json.dumps({"prompt": f"Say nothing {n}.", "output_tokens": 250}) for n in range(ROUNDS * streams))
+    lines = (json.dumps({"prompt": f"Say nothing {n}."}) for n in range(ROUNDS * streams))
     prompts.write_text("\n".join(lines) + "\n", encoding="utf-8")
     _run(
         [
             str(python), "-c", VLLM, "--backend", "openai-chat", "--endpoint", "/v1/chat/completions",
             "--base-url", url.removesuffix("/v1"), "--model", "mock", "--skip-tokenizer-init", "--skip-chat-template",
             "--dataset-name", "custom", "--dataset-path", str(prompts), "--disable-shuffle",
+            # without a tokenizer it would ask for one token
+            "--extra-body", json.dumps({"max_completion_tokens": max(fidelity.ANSWER_TOKENS)}),
             "--num-prompts", str(ROUNDS * streams), "--max-concurrency", str(streams), "--disable-tqdm",
             "--save-result", "--save-detailed", "--result-dir", str(folder), "--result-filename", "vllm.json",
         ]
     )  # fmt: skip
     kept = json.loads((folder / "vllm.json").read_text(encoding="utf-8"))
-    gaps_s, tokens = kept["itls"][streams:], kept["output_lens"][streams:]
-    lost = sum(max(0, of_one - 1 - len(gaps)) for of_one, gaps in zip(tokens, gaps_s, strict=True))
+    tokens = kept["output_lens"][streams:]
+    gaps_s = [gaps[1:] for gaps in kept["itls"][streams:]]  # its first runs from the chunk that names the role
+    lost = sum(of_one - 1 - len(gaps) for of_one, gaps in zip(tokens, gaps_s, strict=True))
+    _hold_answers("vllm bench serve", tokens)
     return Seen(1000 * np.concatenate([np.asarray(of_one) for of_one in gaps_s]), lost)
 
 
@@ -115,6 +119,7 @@ def of_guidellm(python: Path, url: str, streams: int, folder: Path) -> Seen:
     events = [timing["token_iterations"] for timing in timings]
     spans_s = [timing["last_token_iteration"] - timing["first_token_iteration"] for timing in timings]
     tokens = [request["output_metrics"]["text_tokens"] for request in requests]
+    _hold_answers("GuideLLM", tokens)
     means_ms = 1000 * np.asarray(spans_s) / (np.asarray(events) - 1)
     return Seen(means_ms, int(np.clip(np.asarray(tokens) - np.asarray(events), 0, None).sum()))
 
@@ -157,6 +162,12 @@ def _version(python: Path, name: str) -> str:
         f"print(next(d.version for n in {packages!r} for d in m.distributions() if d.metadata['Name'] == n))"
     )
     return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _hold_answers(name: str, tokens: list[int]) -> None:
+    """End where a peer asked for shorter answers than the stub's: it would then measure starts, not gaps."""
+    if min(tokens) < min(fidelity.ANSWER_TOKENS):
+        sys.exit(f"{name} got an answer of {min(tokens)} tokens; the stub's have {fidelity.ANSWER_TOKENS}")
 
 
 def _run(command: list[str]) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -88,6 +89,13 @@ def test_what_was_measured_is_kept_for_the_next_run(tmp_path: Path, monkeypatch:
     assert [kept(measured), kept(measured)] == [400.0, 400.0]
     assert selftest.keep_clean_rate(measured).clean_rate_per_s == 1600.0
     assert kept(measured) == 1600.0
+
+
+def test_g2_the_search_ends_after_a_few_trials_however_disturbed() -> None:
+    turns = itertools.count()
+    found = search(lambda streams: a_trial(streams, p99_ms=10.5 if next(turns) % 2 and streams <= 64 else 20.0))
+    assert [made.streams for made in found.tried] == [4, 4, 16, 16, 64, 64, 256, 256]
+    assert found.clean_rate_per_s == 6_400
 
 
 def test_the_json_holds_the_rate_and_each_trial() -> None:

@@ -76,7 +76,7 @@ def _table(tried: tuple[Trial, ...]) -> Table:
     for trial in tried:
         figures = (trial.p50_ms, trial.p99_ms, trial.mean_ms)
         sent = "-" if trial.stub_p99_ms is None else f"{trial.stub_p99_ms:.2f}"
-        verdict = "yes" if trial.is_clean else "the stub was late" if trial.is_disturbed else "no"
+        verdict = "yes" if trial.is_clean else "stub late" if trial.is_disturbed else "no"
         row = (f"{trial.streams}", f"{trial.rate_per_s:,.0f}", *(f"{figure:.2f}" for figure in figures))
         table.add_row(*row, f"{trial.lost}", sent, verdict)
     return table

@@ -109,7 +109,7 @@ class Connection(asyncio.Protocol):
         self._usage = self._usage_of(asked)
         is_hit = script.breaks_streams and script.hits(number)
         row = self._row = Row(script, text, asked, number, self._step_and_fail if is_hit else self._step)
-        self._reason_given = self._reason(head)
+        self._reason_given, self._pending = self._reason(head), 0
         seen = self._server.seen
         seen.in_flight += 1
         seen.most_in_flight = max(seen.most_in_flight, seen.in_flight)

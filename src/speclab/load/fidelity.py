@@ -34,7 +34,7 @@ MOST_P99 = 0.10
 """Share by which the 99th percentile of the gaps may leave the scripted gap."""
 MOST_MEAN = 0.005
 """Share by which their mean may."""
-PHASES = Phases(length_s=3.0, drop_first_s=0.8, drop_last_s=0.2)
+PHASES = Phases(length_s=2.4, drop_first_s=0.6, drop_last_s=0.2)
 ANSWER_TOKENS = (150, 250)
 """Answers of several lengths, so that their ends and the starts of the next ones fall among others' events."""
 _PROMPTS = PromptSet(

@@ -21,6 +21,8 @@ GAP_MS = 10.0
 STREAMS = (4, 16, 64, 256, 512)
 """Loads that are tried until one is not clean; 512 streams are beyond what one stub can send on most machines."""
 BISECTIONS = 2
+MOST_TRIALS = 8
+"""No further halving after so many: together they take less than half a minute."""
 TRIES = 2
 """A load that is not clean is tried again: on a machine that does other things too, one trial may be disturbed."""
 
@@ -84,7 +86,7 @@ def search(attempt: Callable[[int], Trial]) -> CleanRate:
     for _ in range(BISECTIONS if clean and beyond is not None else 0):
         assert beyond is not None
         between = round((clean * beyond) ** 0.5)
-        if between in (clean, beyond):
+        if between in (clean, beyond) or len(tried) >= MOST_TRIALS:
             break
         if is_clean(between):
             clean = between
