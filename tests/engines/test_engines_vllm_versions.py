@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 
 from speclab import lab as labs
 from speclab import paths
-from speclab.doctor import flags, machine
+from speclab.doctor import flags, graphs, machine
 from speclab.engines import counters, server_log, stream, vllm_flags
 from speclab.lab import Arm, Lab, Speculation
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from speclab.engines.base import Reading
 from speclab.metrics import acceptance, latency, steps, throughput
 from speclab.metrics.blocks import blocks
-from speclab.metrics.checks import verdicts
+from speclab.metrics.checks.table import verdicts
 from speclab.metrics.window import cut
 
 
