@@ -29,7 +29,7 @@ workloads: [chat, completion, revision]
 concurrencies: [1, 4]
 phases: {length_s: 6, drop_first_s: 1, drop_last_s: 1}
 sampling: {max_tokens: 64, seed: 9}
-environment: {HF_HUB_OFFLINE: "1", HF_TOKEN: hf-123}
+environment: {HF_HUB_OFFLINE: "1"}
 simulated:
   device: h100-sxm
   shape: llama-3-8b

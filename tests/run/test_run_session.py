@@ -117,7 +117,7 @@ def test_g5_requests_that_broke_off_as_the_server_died_are_recorded_as_its_death
 
     class Breaking:
         def __init__(self, engine: Any) -> None:
-            self.engine, self.identity = engine, engine.identity
+            self.engine, self.identity, self.load = engine, engine.identity, engine.load
 
         async def send(self, answer: Any, sampling: Any) -> None:
             await self.engine.send(answer, sampling)
