@@ -88,5 +88,5 @@ def test_an_outlook_says_it_in_a_sentence(small_results: Results) -> None:
     assert ("dear", "chat", 16) in tight.next_hour.gained
     assert (BASELINE, "chat", 16) in tight.next_hour.minutes
     assert headline(outlook(PILOT, 0.05, 0.01, small_results.findings)).startswith(
-        "1 min buy a half-width of 5% at none"
+        "1 min buys a half-width of 5% at none"
     )

@@ -119,7 +119,9 @@ def test_a_part_of_a_lab_runs_and_is_shown(tmp_path: Path) -> None:
     run = speclab("run", "lab09", "--arms", "baseline,eagle3-k3", *part)
     assert run.returncode == 0, run.stderr
     assert "4 cells run, 0 kept, 0 failed" in run.stderr
-    assert [line[:5] for line in run.stderr.splitlines() if line.endswith(" left")] == [f"[{n}/4]" for n in range(1, 5)]
+    assert [line[:5] for line in run.stderr.splitlines() if line.endswith(" in flight")] == [
+        f"[{n}/4]" for n in range(1, 5)
+    ]
     again = speclab("run", "lab09", "--arms", "baseline,eagle3-k3", *part)
     assert "0 cells run, 4 kept, 0 failed" in again.stderr
     shown = speclab("show", "lab09", "--data", tmp_path)

@@ -337,7 +337,7 @@ def test_beyond_the_memory_for_it_answers_are_read_as_they_end(monkeypatch: pyte
             return [len((await answered(endpoint, sampling)).event_s) for _ in range(2)]
 
     # an answer of 18 events is some 5 kB long: there is room for one
-    assert served(Script(tokens_per_event=(1, 2) * 9, event_gap_s=0.001), ask) == [0, 18]
+    assert served(Script(tokens_per_event=(1, 2) * 9, step_ms=1), ask) == [0, 18]
 
 
 def test_a_client_without_a_connection_left_is_no_dead_server(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ CHANGES: dict[str, tuple[str, Callable[[Any], None]]] = {
         ADDED["prints nothing"][0],
         lambda cell: cell.outputs.append(new_output("stream", text="1\n")),
     ),
-    "an output that is new": ("width = kept.pivot(", lambda cell: cell.outputs.clear()),
+    "an output that is new": ("width = coverage.pivot(", lambda cell: cell.outputs.clear()),
 }
 """What is changed, the cell it is changed in, and how."""
 

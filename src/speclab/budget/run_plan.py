@@ -115,8 +115,8 @@ def read(file: Path, lab: Lab) -> RunPlan:
     """
     plan = validated(RunPlan, read_yaml(file), file)
     if plan.lab != lab.name:
-        raise UserError(f"found {plan.lab!r}", f"this is no plan of {lab.name}: make one, speclab plan {lab.name}",
-                        file=file, key="lab")  # fmt: skip
+        remedy = f"this is no plan of {lab.name}: `speclab plan {lab.name} --write FILE` writes one"
+        raise UserError(f"found {plan.lab!r}", remedy, file=file, key="lab")
     for arm in dict.fromkeys(cell.arm for cell in plan.cells):
         if arm not in lab.arms:
             raise UserError(f"unknown arm {arm!r}", f"the arms of {lab.name}: {', '.join(lab.arms)}",

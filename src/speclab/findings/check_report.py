@@ -103,11 +103,18 @@ _OF_PAIRS = {
 
 
 def page_rows() -> list[tuple[str, ...]]:
-    """Return the table of the book's page: check, question, PASS, FAIL, remedy, and what rests on it."""
-    return [(entry.name, entry.compares, entry.passes, entry.fails, entry.remedy, _bearing(entry)) for entry in CHECKS]
+    """Return the table of the book's page, `PAGE_COLUMNS`: a cell's paragraphs are Markdown."""
+    return [
+        (
+            entry.name,
+            f"{entry.compares}\n\n*What to do:* {entry.remedy}",
+            f"**PASS** {entry.passes}\n\n**FAIL** {entry.fails}\n\n*{_bearing(entry)}*",
+        )
+        for entry in CHECKS
+    ]
 
 
-PAGE_COLUMNS = ("check", "question", "PASS", "FAIL", "what to do", "what rests on it")
+PAGE_COLUMNS = ("check", "question, and what to do where it does not pass", "limits, and *what rests on it*")
 
 
 def _bearing(entry: CheckEntry) -> str:

@@ -209,7 +209,7 @@ OF_A_CELL = (
     ),
     CheckEntry(
         "prefix cache",
-        "were the prompts computed? In a closed loop they come again, and a cache would make their prefill free",
+        "were the prompts computed? In a closed loop they come again, and with a cache their prefill would be free",
         f"at most {load.CACHED:.0%} of prompt tokens from the cache",
         "more, unless the lab asks for it (WARN)",
         "turn enable-prefix-caching off, or say in the lab that it is wanted",
