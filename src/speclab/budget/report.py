@@ -228,7 +228,8 @@ def _next(made: Outlook) -> list[str]:
     if hour.gained:
         first = ", ".join(_place(*place) for place in hour.gained[:3])
         what = f"{len(hour.gained)} more reach {_percent(hour.half_width)}: {first}"
-        what += f" and {len(hour.gained) - 3} others" if len(hour.gained) > 3 else ""
+        beyond = len(hour.gained) - 3
+        what += f" and {beyond} other{'s' * (beyond > 1)}" if beyond > 0 else ""
     else:
         what = f"all that are planned come to {_percent(hour.half_width)}"
     more = [f"+{gain:.0f} min  {_place(*place)}" for place, gain in hour.minutes.items() if gain >= 0.5]
