@@ -233,11 +233,6 @@ def missing(spending: Spending) -> list[Missing]:
     return sorted(made, key=lambda row: (row.hours, row.best, row.arm, row.workload, row.concurrency))
 
 
-def sides_of(spending: Spending) -> Sides:
-    """Return the arms at each place of a spending."""
-    return {where: frozenset(part.window_s) - {BASELINE} for where, part in spending.shares.items()}
-
-
 def minutes(spending: Spending) -> dict[tuple[str, str, int], float]:
     """Return the minutes of each cell by arm, workload and concurrency, all repeats; servers' starts are in none."""
     pilot = spending.pilot
